@@ -47,7 +47,7 @@ const scheduleIds = CLIENT_DIFFERENCES.map(({ id }: Distinction) => id);
 process.stdout.write(`# Known clients
 
 Printed by \`npm run -s docs:profiles\`. \`deviations/profiles/\` has ${KNOWN_CLIENTS.length} known Redlock clients as policies: what each of them chooses where
-clients differ. \`lockstep list --policies\` names them, \`lockstep check --policy redlock-php\` searches with one, and
+clients differ. \`lockstep list --profiles\` names them, \`lockstep check --profile redlock-php\` searches with one, and
 \`lockstep replay F1 --with policy=pottery\` plays a schedule with one.
 
 A profile is the lock of this project with the choices of a client, and not the client: what it shows holds for the client as
@@ -85,7 +85,7 @@ started from; G8 is fail-fast in redsync, which is an option and not the profile
 ## What a short search finds
 
 ${RUNS} schedules for each, seed 1, drawn from all that the lock claims to withstand, up to the edge of what the policy of the
-profile can bear: \`lockstep check --policy <profile> --properties <property> --runs ${RUNS}\` finds each of these in the run whose
+profile can bear: \`lockstep check --profile <profile> --properties <property> --runs ${RUNS}\` finds each of these in the run whose
 number is in brackets. *Inside*: the schedule keeps every assumption, so that it is the client's own doing. *Outside*: it was
 found only in schedules that break one, mostly because a wall clock is set. Nothing found is no proof.
 

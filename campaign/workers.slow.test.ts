@@ -30,8 +30,8 @@ it('planted bugs are caught after the same schedules by any number of workers', 
 });
 
 it('libraries are tested to the same end by any number of workers', async () => {
-  const some = ['--libraries', 'redlock5', '--faults', 'small,drift,even,one-dead,pauses', '--runs', '6'];
-  const argv = ['guests', ...some, '--no-shrink', '--json', '--workers'];
+  const some = ['--only', 'redlock5', '--fault-classes', 'small,drift,even,one-dead,pauses', '--runs', '6'];
+  const argv = ['libraries', ...some, '--no-shrink', '--json', '--workers'];
   const [one, two] = [await lockstep(...argv, '1'), await lockstep(...argv, '2')];
   expect(one).toMatchObject({ code: 0, stderr: '' });
   expect(JSON.parse(one.stdout).rows).toHaveLength(5);
@@ -39,7 +39,16 @@ it('libraries are tested to the same end by any number of workers', async () => 
 });
 
 it('a campaign of libraries and the lock comes to the same with any number of workers, and hands out what fails', async () => {
-  const some = ['--guests', '2*redlock5', '--policies', 'reference', '--classes', 'even; crash=1', '--runs', '60'];
+  const some = [
+    '--libraries',
+    '2*redlock5',
+    '--profiles',
+    'reference',
+    '--fault-classes',
+    'even; crash=1',
+    '--runs',
+    '60',
+  ];
   const argv = ['campaign', ...some, '--range-runs', '10', '--json', '--workers'];
   const [one, two] = [await lockstep(...argv, '1'), await lockstep(...argv, '2')];
   expect(two).toEqual(one);
@@ -58,7 +67,7 @@ it('a campaign of libraries and the lock comes to the same with any number of wo
 
 it('a late violation is the same one, found after the same runs', async () => {
   // Found in run 23 318.
-  const search = ['--ttl', '10s', '--faults', 'failover=1,lag=1us', '--seed', '2', '--runs', '1000000'];
+  const search = ['--ttl', '10s', '--faults', 'failover=1,replica-lag=1us', '--seed', '2', '--runs', '1000000'];
   const argv = ['check', ...search, '--json', '--workers'];
   const [one, two] = [await lockstep(...argv, '1'), await lockstep(...argv, '2')];
   const { elapsedMs: _, workers: __, ...alone } = JSON.parse(one.stdout);

@@ -23,7 +23,7 @@ write comes too late, are in .lockstep/advise, for "lockstep replay".
 A file: { "nodes": { "count": 3, "persistence": "everysec", "restart": "1s", "supervisor": "systemd" },
           "clocks": { "drift": "0.05%", "steps": "100ms" }, "pauses": { "process": "500ms" },
           "client": { "library": "redsync-4", "ttl": "8s" }, "work": { "longest": "3s" } }
-"lockstep list --policies" names the libraries; docs/guide-advise.md has all fields, and twelve systems.
+"lockstep list --profiles" names the libraries; docs/guide-advise.md has all fields, and twelve systems.
 
 With --check it exits with 1 unless the system is safe as it is, and replays known failures (lockstep/regressions)
 with its settings: they still fail, or now pass. --save-advised writes the description for it.
@@ -78,7 +78,7 @@ export function defineAdvise(program: Command, io: Io, finish: Finish): void {
     .addOption(option('--latency <time>', 'what messages take at most (10ms)', duration))
     .option('--reordering', 'messages of a client to a node may overtake each other (the default for a pool)')
     .option('--no-reordering', 'they keep their order (the default for one connection)')
-    .addOption(option('--library <name>', 'the client, as list --policies names it (reference)', (it) => it))
+    .addOption(option('--library <name>', 'the client, as list --profiles names it (reference)', (it) => it))
     .addOption(option('--ttl <time>', 'time to live of locks (10s)', text(wholeMs)))
     .addOption(option('--work <time>', 'the longest work under the lock (half of the TTL)', duration))
     .option('--extends', 'the lock is extended while the work goes on')

@@ -76,11 +76,11 @@ function mitigationsOf({ system }: Advice): string[] {
   const restarts = nodes.flatMap(({ restartUs }) => (restartUs === null ? [] : [restartUs]));
   const set = settingsOf({
     shrink: false,
-    policy: profile,
+    profile,
     nodes: nodes.length,
     ttl: [client.ttlMs],
     driftAllowance: settings.driftPpm,
-    votesWanted: settings.votesWanted,
+    targetVotes: settings.votesWanted,
     persistence: nodes.some(({ diskKept }) => !diskKept) ? 'none' : (weakest ?? 'none'),
     ...(restarts.length === 0 ? {} : { restartDelay: Math.min(...restarts) }),
   });

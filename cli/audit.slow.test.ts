@@ -96,7 +96,7 @@ describe('a finding of an audit', () => {
     expect(mended.stderr).toContain(
       'lockstep: not reproduced: the finding of .lockstep/audit/two-locks-blind-release-',
     );
-    const elsewhere = await started(['guests', '--replay', finding.schedule], {}, cwd).end;
+    const elsewhere = await started(['libraries', '--replay', finding.schedule], {}, cwd).end;
     expect(elsewhere).toMatchObject({ code: 64, stderr: expect.stringContaining('was found by an audit; run') });
   });
 });

@@ -34,8 +34,8 @@ Examples:
   lockstep campaign status --queue redis://host:6379 --name night --follow
   lockstep campaign serve --queue redis://host:6379 --name night  a page with the progress
   lockstep campaign failures --queue redis://host:6379 --name night
-  lockstep campaign --policies "2*reference; redlock-php" --classes "crash=1,partition=1; skew=50ms"
-  lockstep campaign --guests "redlock5; ./my-lock.ts" --classes "even; 2*pauses" --runs 20000
+  lockstep campaign --profiles "2*reference; redlock-php" --fault-classes "crash=1,partition=1; clock-step=50ms"
+  lockstep campaign --libraries "redlock5; ./my-lock.ts" --fault-classes "even; 2*pauses" --runs 20000
 The queue can be given as LOCKSTEP_QUEUE, so that its password is in no list of processes.`;
 
 /** Defines `campaign` and what can be done with one. */
@@ -44,9 +44,13 @@ export function defineCampaign(program: Command, io: Io, finish: Finish): void {
     program.command('campaign').description('search with many cores or machines, and find more than one failure'),
   )
     .option('--around <scenario>', 'search around this scenario (an id of the catalogue, or a file)')
-    .addOption(weightedOption('--policies <list>', 'policies with weights: "2*reference; redlock-php"', 'policy'))
-    .addOption(weightedOption('--guests <list>', 'libraries with weights: "redlock4; 2*./my-lock.ts"', 'library'))
-    .addOption(weightedOption('--classes <list>', 'classes of faults with weights: "crash=1; 2*skew=50ms"', 'class'))
+    .addOption(
+      weightedOption('--profiles <list>', 'client profiles with weights: "2*reference; redlock-php"', 'profile'),
+    )
+    .addOption(weightedOption('--libraries <list>', 'libraries with weights: "redlock4; 2*./my-lock.ts"', 'library'))
+    .addOption(
+      weightedOption('--fault-classes <list>', 'classes of faults with weights: "crash=1; 2*clock-step=50ms"', 'class'),
+    )
     .addOption(option('--range-runs <n>', 'schedules of one range (20000)', whole(1, MOST)))
     .addOption(option('--until-found <n>', 'stop after so many violations', whole(1, MOST)))
     .addOption(option('--shard <i/n>', 'make every n-th range only, from the i-th on', shard))
@@ -99,7 +103,7 @@ function defineReading(campaign: Command, io: Io, finish: Finish): void {
       const { failures } = await import('./campaign-queue.js');
       finish(await failures(parts, command.optsWithGlobals<QueueFlags>(), io));
     });
-  queueOptions(campaign.command('range').description('make one range again by itself, and compare what it comes to'))
+  queueOptions(campaign.command('rerun').description('run one range again, and compare the results'))
     .addArgument(new Argument('<index>', 'from 0').argParser(flag('<index>', whole(0, MOST))))
     .argument('[part...]', 'files of shards, instead of a queue')
     .option('--json', 'print one JSON object')

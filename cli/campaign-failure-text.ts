@@ -7,7 +7,7 @@ import { formatCounterexample, preventions } from '../report/index.js';
 /** A failure as text: who, when, why, and what prevents it. */
 export function failureText({ property, schedule, search, run, events, text }: Failure, spec: CampaignSpec): string {
   if (text !== undefined)
-    return text.replace(REPLAY, `lockstep guests --replay <the schedule> --libraries ${guestOf(spec, search)}`);
+    return text.replace(REPLAY, `lockstep libraries --replay <the schedule> --only ${guestOf(spec, search)}`);
   const judgement = judge(schedule, [property], true);
   const violation = judgement.violations.find((it) => it.property === property);
   if (violation === undefined) return 'It does not reproduce with this build.\n';

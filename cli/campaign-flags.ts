@@ -21,9 +21,9 @@ export interface QueueFlags {
 /** Flags of `campaign`. */
 export interface CampaignFlags extends QueueFlags, Omit<CheckFlags, 'shrink'> {
   readonly around?: string;
-  readonly policies?: readonly Weighted[];
-  readonly guests?: readonly Weighted[];
-  readonly classes?: readonly Weighted[];
+  readonly profiles?: readonly Weighted[];
+  readonly libraries?: readonly Weighted[];
+  readonly faultClasses?: readonly Weighted[];
   readonly rangeRuns?: number;
   readonly untilFound?: number;
   readonly shard?: Shard;

@@ -21,15 +21,15 @@ const ALL_CLASSES: readonly Weighted[] = FAULT_CLASSES.map(({ id }) => ({ text: 
 
 /** What a campaign is to do, resolved from flags and defaults. */
 export function specOf(flags: CampaignFlags, cwd: string): CampaignSpec {
-  if (flags.policies !== undefined && flags.policy !== undefined) {
-    throw new InputError('--policies: it says which policies there are; leave out --policy');
+  if (flags.profiles !== undefined && flags.profile !== undefined) {
+    throw new InputError('--profiles: it says which profiles there are; leave out --profile');
   }
-  if (flags.classes !== undefined && flags.faults !== undefined) {
-    throw new InputError('--classes: it says which faults there are; leave out --faults');
+  if (flags.faultClasses !== undefined && flags.faults !== undefined) {
+    throw new InputError('--fault-classes: it says which faults there are; leave out --faults');
   }
   const searches = [...lockSearches(flags, cwd), ...guestSearches(flags, cwd)];
   const [first, ...rest] = searches;
-  if (first === undefined) throw new InputError('--classes: there is none for these');
+  if (first === undefined) throw new InputError('--fault-classes: there is none for these');
   const guests = guestsOf({ searches: [first, ...rest] });
   // Limits are the same for all, and known to those that draw for the lock.
   const runs = planOf({ ...flags, shrink: true }, null).runs ?? ENDLESS;
@@ -44,42 +44,42 @@ export function specOf(flags: CampaignFlags, cwd: string): CampaignSpec {
   };
 }
 
-/** Policies by classes of faults; as the other flags say, where neither is named. */
+/** Profiles by classes of faults; as the other flags say, where neither is named. */
 function lockSearches(flags: CampaignFlags, cwd: string): CampaignSearch[] {
-  const { policies = AS_GIVEN, classes = AS_GIVEN, guests, seed = SEED } = flags;
-  if (guests !== undefined && flags.policies === undefined && flags.policy === undefined) return [];
+  const { profiles = AS_GIVEN, faultClasses: classes = AS_GIVEN, libraries: guests, seed = SEED } = flags;
+  if (guests !== undefined && flags.profiles === undefined && flags.profile === undefined) return [];
   const around = flags.around === undefined ? null : loadScenario(flags.around, cwd).schedule;
   const own = guests === undefined ? classes : classes.filter(({ text }) => !isOfGuests(text));
-  return policies.flatMap((policy) =>
+  return profiles.flatMap((profile) =>
     own.map((faults): CampaignSearch => {
-      const name = [policy.text, faults.text].filter((part) => part !== '').join(' with ');
+      const name = [profile.text, faults.text].filter((part) => part !== '').join(' with ');
       const { faultModel, strategy, properties, insideOnly, ...plan } = planOf(
         {
           ...flags,
           shrink: true,
           // Searches of one campaign draw apart from each other; one alone draws as `check` does.
-          seed: policies.length * classes.length === 1 && guests === undefined ? seed : `${seed} ${name}`,
-          ...(policy.text === '' ? {} : { policy: policy.text }),
-          ...(faults.text === '' ? {} : { faults: flag('--classes', faultChoice)(faults.text) }),
+          seed: profiles.length * classes.length === 1 && guests === undefined ? seed : `${seed} ${name}`,
+          ...(profile.text === '' ? {} : { profile: profile.text }),
+          ...(faults.text === '' ? {} : { faults: flag('--fault-classes', faultChoice)(faults.text) }),
         },
         around,
       );
       return {
         name: name === '' ? 'all' : name,
-        weight: policy.weight * faults.weight,
+        weight: profile.weight * faults.weight,
         plan: { faultModel, seed: plan.seed, strategy, properties, insideOnly },
       };
     }),
   );
 }
 
-/** Libraries by classes of faults: those of `lockstep guests`, or amounts; all of the former, where none is named. */
+/** Libraries by classes of faults: those of `lockstep libraries`, or amounts; all of the former, where none is named. */
 function guestSearches(flags: CampaignFlags, cwd: string): CampaignSearch[] {
-  const { guests = [], classes = ALL_CLASSES, seed = SEED } = flags;
-  const isAlone = flags.policies === undefined && flags.policy === undefined;
-  const odd = (['strategy', 'properties', 'around', 'past'] as const).find((name) => flags[name] !== undefined);
+  const { libraries: guests = [], faultClasses: classes = ALL_CLASSES, seed = SEED } = flags;
+  const isAlone = flags.profiles === undefined && flags.profile === undefined;
+  const odd = (['strategy', 'properties', 'around', 'exceed'] as const).find((name) => flags[name] !== undefined);
   if (guests.length > 0 && isAlone && odd !== undefined) {
-    throw new InputError(`--guests: libraries are drawn for and judged in one way; leave out --${odd}`);
+    throw new InputError(`--libraries: libraries are drawn for and judged in one way; leave out --${odd}`);
   }
   return guests.flatMap((named) => {
     const guest = guestNamed(named.text, cwd);
@@ -92,9 +92,9 @@ function guestSearches(flags: CampaignFlags, cwd: string): CampaignSearch[] {
 }
 
 function guestNamed(text: string, cwd: string): LibraryRef {
-  if (/[\\/]|\.[cm]?[jt]s$/.test(text)) return ownGuest(text, cwd, '--guests');
+  if (/[\\/]|\.[cm]?[jt]s$/.test(text)) return ownGuest(text, cwd, '--libraries');
   const ids = LIBRARIES.map(({ id }) => id);
-  known([text], ids, '--guests');
+  known([text], ids, '--libraries');
   return { id: text };
 }
 
@@ -106,7 +106,7 @@ function isOfGuests(text: string): boolean {
 function classOf(text: string, flags: CampaignFlags): FaultClass {
   const named = FAULT_CLASSES.find(({ id }) => id === text);
   if (named !== undefined) return named;
-  const faults = flag('--classes', faultChoice)(text);
+  const faults = flag('--fault-classes', faultChoice)(text);
   const { faultModel } = planOf({ ...flags, shrink: true, faults }, null);
   return { id: text, title: text, story: text, faultModel: { ...faultModel, policy: GUEST_POLICY } };
 }

@@ -3,7 +3,17 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { emptyFolder, lockstep } from './testing/in-process.js';
 
-const SEARCH = ['campaign', '--ttl', '10s', '--faults', 'failover=1,lag=1ms', '--runs', '160', '--range-runs', '20'];
+const SEARCH = [
+  'campaign',
+  '--ttl',
+  '10s',
+  '--faults',
+  'failover=1,replica-lag=1ms',
+  '--runs',
+  '160',
+  '--range-runs',
+  '20',
+];
 
 describe('a campaign without a queue', () => {
   test('comes to the same in shards that are merged, and in one piece that was stopped', async () => {
@@ -41,7 +51,14 @@ describe('a campaign without a queue', () => {
   });
 
   test('shares its runs among policies and classes of faults by weight', async () => {
-    const argv = ['campaign', '--policies', '2*reference; redlock-php', '--classes', 'crash=1; loss=2%', '--json'];
+    const argv = [
+      'campaign',
+      '--profiles',
+      '2*reference; redlock-php',
+      '--fault-classes',
+      'crash=1; loss=2%',
+      '--json',
+    ];
     const { stdout } = await lockstep([...argv, '--runs', '60', '--range-runs', '10']);
     const { searches } = JSON.parse(stdout);
     expect(searches.map(({ name, weight, runs }: Record<string, unknown>) => [name, weight, runs])).toEqual([
@@ -83,10 +100,14 @@ test.each([
   ],
   [
     'a policy twice',
-    ['--policies', 'reference;reference'],
-    '--policies: "reference" is named twice; name each policy once',
+    ['--profiles', 'reference;reference'],
+    '--profiles: "reference" is named twice; name each profile once',
   ],
-  ['a class of no faults', ['--classes', 'crsh'], '--classes: "crsh" is not a fault; did you mean "crash"?'],
+  [
+    'a class of no faults',
+    ['--fault-classes', 'crsh'],
+    '--fault-classes: "crsh" is not a fault; did you mean "crash"?',
+  ],
   ['no queue', ['status'], '--queue: which Redis server? Give redis://host:port, or set LOCKSTEP_QUEUE'],
   [
     'a name that is none',

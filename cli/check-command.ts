@@ -20,15 +20,16 @@ const MOST_RUNS = 1_000_000_000_000;
 
 const EXAMPLES = `
 Without --faults: all that the lock claims to withstand, up to the edge of its assumptions.
-With --faults crash=1,skew=50ms: only these, in these amounts, whatever the lock assumes; none: no fault at all.
+With --faults crash=1,clock-step=50ms: only these, in these amounts, whatever the lock assumes; none: no fault.
 With --faults +crash=1,-suspend: the default, with more of one kind and without another.
   crash=N, power-loss=N                  nodes whose process dies, or that lose their power
   pause=N, suspend=N, client-crash=N, partition=N
                                          at most so many a run
-  failover=N, forget=N, refuse=N         nodes that fail over, lose keys, answer with errors
+  failover=N, data-loss=N, error-replies=N
+                                         nodes that fail over, lose keys, answer with errors
   wall-step=N                            clients' wall clocks that are set, by any time
-  lag=100ms                              how far replicas are behind
-  skew=50ms, rate=1%                     clock steps in sum, rate error of clocks
+  replica-lag=100ms                      how far replicas are behind
+  clock-step=50ms, clock-drift=1%        clock steps in sum, rate error of clocks
   late=100%                              writes as late as this share of what their check allows
   loss=2%, duplicate=2%, delay=2%        shares of messages
 What a crash or a loss of power leaves of a node is a matter of --persistence.
@@ -44,8 +45,8 @@ ${STRATEGY_NAMES.map((name) => `  ${name.padEnd(13)}${STRATEGY_INFO[name].story}
 
 Known schedules are replayed first: those in .lockstep/failures and those that are committed in
 lockstep/regressions. One that does not reproduce as it was written down ends it with 3. A failure is replayed
-with today's --policy, --nodes, --ttl, --drift-allowance, --votes-wanted, --persistence and --restart-delay too,
-where they are given: it still fails, or passes. One that is committed and still fails with them ends it with 1.
+with today's --profile, --nodes, --ttl, --drift-allowance, --target-votes, --persistence and --restart-delay
+too, where they are given: it still fails, or passes. One that is committed and still fails ends it with 1.
 
 Examples:
   lockstep check                                      the safe configuration
@@ -53,7 +54,7 @@ Examples:
   lockstep check --faults crash=1 --restart-delay 0   nodes that crash come back at once, empty
   lockstep check --faults crash=1 --restart-delay 0 --persistence everysec
                                                       a process dies while its fsync runs
-  lockstep check --past restart                       one step outside: what the bound is worth
+  lockstep check --exceed restart                       exceed one bound by 2 %: the search should now fail
   lockstep check --nodes 3 --ttl 10s --budget 30s
   lockstep check --reporter junit                     for continuous integration; or github, minimal, json
   lockstep check S13                                  around the cluster and faults of a scenario`;
@@ -76,17 +77,19 @@ export function searchOptions(command: Command): Command {
         word('none', 'rdb', 'everysec', 'always'),
       ),
     )
-    .addOption(option('--votes-wanted <n|all|quorum>', 'votes that clients wait for', votes(MOST_NODES)))
+    .addOption(option('--target-votes <n|all|quorum>', 'votes that clients wait for', votes(MOST_NODES)))
     .addOption(
-      option('--past <assumption>', 'go past one bound: rate, step, restart, forget or late', word(...BOUND_IDS)),
+      option('--exceed <assumption>', 'exceed one bound: rate, step, restart, forget or late', word(...BOUND_IDS)),
     )
-    .addOption(option('--past-by <percent>', 'how far past it, in shares of the bound (2%)', percent))
-    .addOption(option('--strategy <name>', 'how to draw schedules (combination); see below', word(...STRATEGY_NAMES)))
-    .option('--policy <profile>', 'the policy that clients follow (reference)')
-    .addOption(option('--runs <n>', 'schedules to draw (10000; with --budget, no limit)', whole(1, MOST_RUNS)))
+    .addOption(option('--exceed-by <percent>', 'by how much, as a share of the bound (2%)', percent))
+    .addOption(
+      option('--strategy <name>', 'how to generate schedules (combination); see below', word(...STRATEGY_NAMES)),
+    )
+    .option('--profile <profile>', 'the client profile that clients follow (reference)')
+    .addOption(option('--runs <n>', 'schedules to generate (10000; with --budget, no limit)', whole(1, MOST_RUNS)))
     .addOption(option('--budget <duration>', 'stop after this long', parseDuration))
     .addOption(workersOption())
-    .option('--seed <text>', 'where chance begins ("1")')
+    .option('--seed <text>', 'random seed (1)')
     .addOption(listOption('--properties <list>', 'what must hold; see below', searched));
 }
 

@@ -19,9 +19,9 @@ test('without flags the search is within the assumptions, up to their edge', () 
 test('beyond the assumptions, a lost majority counts only in schedules that keep them, or when it is asked for', () => {
   const some = { properties: ['mutual-exclusion'], insideOnly: ['validity'] };
   const only = (faults: FaultAmounts) => planOf({ shrink: true, faults: { only: faults } }, null);
-  expect(only({ crash: 1, skew: 200_000 })).toMatchObject(some);
-  expect(only({ forget: 1 })).toMatchObject(some);
-  expect(only({ failover: 1, lag: 1 })).toMatchObject(some);
+  expect(only({ crash: 1, 'clock-step': 200_000 })).toMatchObject(some);
+  expect(only({ 'data-loss': 1 })).toMatchObject(some);
+  expect(only({ failover: 1, 'replica-lag': 1 })).toMatchObject(some);
   expect(planOf({ shrink: true, faults: { only: { crash: 1 } }, restartDelay: 0 }, null)).toMatchObject(some);
   expect(planOf({ shrink: true }, findScenario('S16').schedule)).toMatchObject(some);
   expect(planOf({ shrink: true, restartDelay: 0 }, null)).toMatchObject({
@@ -36,9 +36,11 @@ test('within the assumptions it counts in all of them, whichever faults are name
   const all = { properties: ['mutual-exclusion', 'validity'], insideOnly: [] };
   const only = (faults: FaultAmounts) => planOf({ shrink: true, faults: { only: faults } }, null);
   expect(only({ loss: 20_000 })).toMatchObject(all);
-  expect(only({ crash: 1, 'power-loss': 1, failover: 1, skew: 12_000, rate: 5_058 })).toMatchObject(all);
-  expect(only({ skew: 12_001 })).not.toMatchObject(all);
-  expect(only({ rate: 5_059 })).not.toMatchObject(all);
+  expect(only({ crash: 1, 'power-loss': 1, failover: 1, 'clock-step': 12_000, 'clock-drift': 5_058 })).toMatchObject(
+    all,
+  );
+  expect(only({ 'clock-step': 12_001 })).not.toMatchObject(all);
+  expect(only({ 'clock-drift': 5_059 })).not.toMatchObject(all);
   const crash = { shrink: true, faults: { only: { crash: 1 } }, ttl: [10_000] } as const;
   expect(planOf({ ...crash, ttl: [10_000], restartDelay: 9_898_000 }, null)).toMatchObject(all);
   expect(planOf({ ...crash, ttl: [10_000], restartDelay: 9_897_999 }, null)).not.toMatchObject(all);
@@ -52,7 +54,10 @@ test('with a budget alone there is no limit on the runs', () => {
 });
 
 test('faults that are named are the only ones, in the amounts named', () => {
-  const { faultModel } = planOf({ shrink: true, faults: { only: { crash: 2, skew: 50_000, loss: 20_000 } } }, null);
+  const { faultModel } = planOf(
+    { shrink: true, faults: { only: { crash: 2, 'clock-step': 50_000, loss: 20_000 } } },
+    null,
+  );
   expect(faultModel).toMatchObject({
     stretch: { ...NO_STRETCH, step: 1, restart: 1 },
     stepUs: 50_000,
@@ -68,16 +73,16 @@ test('faults that are named are the only ones, in the amounts named', () => {
 
 test('failovers, flushes and refusals can be asked for, and how far replicas are behind', () => {
   const { faultModel } = planOf(
-    { shrink: true, faults: { only: { failover: 1, lag: 100_000, forget: 2, refuse: 3 } } },
+    { shrink: true, faults: { only: { failover: 1, 'replica-lag': 100_000, 'data-loss': 2, 'error-replies': 3 } } },
     null,
   );
   expect(faultModel).toMatchObject({ failovers: 1, replicaLagUs: 100_000, flushes: 2, refusals: 3, crashes: 0 });
 });
 
 test('how far to go past a bound is said in shares of it', () => {
-  const { faultModel } = planOf({ shrink: true, past: 'late', pastBy: 1_000 }, null);
+  const { faultModel } = planOf({ shrink: true, exceed: 'late', exceedBy: 1_000 }, null);
   expect(faultModel.stretch).toEqual({ ...NO_STRETCH, late: 1.001 });
-  expect(() => planOf({ shrink: true, pastBy: 1_000 }, null)).toThrow(/--past-by: .* Add --past /);
+  expect(() => planOf({ shrink: true, exceedBy: 1_000 }, null)).toThrow(/--exceed-by: .* Add --exceed /);
 });
 
 test('a restart delay of ttl is longer than any key lives', () => {
@@ -87,7 +92,7 @@ test('a restart delay of ttl is longer than any key lives', () => {
 });
 
 test('drift and votes wanted are the clients’ own', () => {
-  const { faultModel } = planOf({ shrink: true, driftAllowance: 20_000, votesWanted: 'all' }, null);
+  const { faultModel } = planOf({ shrink: true, driftAllowance: 20_000, targetVotes: 'all' }, null);
   expect(faultModel.policy).toMatchObject({ profile: 'reference', settings: { driftPpm: 20_000, votesWanted: 'all' } });
 });
 

@@ -31,13 +31,13 @@ export function planOf(given: CheckFlags, around: Schedule | null): Plan {
   const flags: CheckFlags = given.demo ? { ...DEMONSTRATION, runs: DEMO_RUNS, ...given } : given;
   const base = around === null ? WITHIN_ASSUMPTIONS : weatherAround(around);
   const { budget, runs, seed = SEED } = flags;
-  const { past: beyond, pastBy = A_STEP_PAST, strategy = 'combination' } = flags;
-  if (beyond === undefined && flags.pastBy !== undefined) {
-    throw new InputError('--past-by: it says how far past which bound? Add --past rate, step, restart or forget');
+  const { exceed: beyond, exceedBy = A_STEP_PAST, strategy = 'combination' } = flags;
+  if (beyond === undefined && flags.exceedBy !== undefined) {
+    throw new InputError('--exceed-by: it says how far past which bound? Add --exceed rate, step, restart or forget');
   }
   const { faultModel, properties, insideOnly } = searchOf(flags, base);
   return {
-    faultModel: beyond === undefined ? faultModel : exceedBound(faultModel, beyond, 1 + pastBy / MILLION),
+    faultModel: beyond === undefined ? faultModel : exceedBound(faultModel, beyond, 1 + exceedBy / MILLION),
     seed,
     runs: runs ?? (budget === undefined ? RUNS : null),
     budgetMs: budget === undefined ? null : budget / 1000,

@@ -170,7 +170,15 @@ test('the help says which properties there are', async () => {
 });
 
 test('a run that keeps the assumptions is judged by validity, whichever faults are named', async () => {
-  const argv = ['check', '--policy', 'redlock-universal', '--faults', 'crash=1,skew=200ms', '--no-shrink', '--json'];
+  const argv = [
+    'check',
+    '--profile',
+    'redlock-universal',
+    '--faults',
+    'crash=1,clock-step=200ms',
+    '--no-shrink',
+    '--json',
+  ];
   const { code, stdout } = await lockstep([...argv, '--runs', '100'], { cwd: emptyFolder() });
   expect(code).toBe(1);
   const { counterexample, assumptionsBroken, judgedInside, notJudged } = JSON.parse(stdout);
@@ -184,7 +192,7 @@ test('a run that keeps the assumptions is judged by validity, whichever faults a
 });
 
 test('a pass says which faults it left out, what it does not judge, and that messages were on time', async () => {
-  const { code, stdout } = await lockstep(['--runs', '300', '--ttl', '10s', '--faults', 'crash=1,skew=50ms']);
+  const { code, stdout } = await lockstep(['--runs', '300', '--ttl', '10s', '--faults', 'crash=1,clock-step=50ms']);
   expect(code).toBe(0);
   const text = stdout.replace(/\s+/g, ' ');
   expect(text).toContain(' withstood up to 1 crash a run exercised ');
@@ -196,8 +204,8 @@ test('a pass says which faults it left out, what it does not judge, and that mes
 });
 
 test('faults that the lock does not withstand are no reason to say that there are none', async () => {
-  const skewed = ['--runs', '100', '--persistence', 'always', '--policy', 'distributed-lock-redis'];
-  const { stdout } = await lockstep([...skewed, '--faults', 'skew=200ms', '--no-regressions']);
+  const skewed = ['--runs', '100', '--persistence', 'always', '--profile', 'distributed-lock-redis'];
+  const { stdout } = await lockstep([...skewed, '--faults', 'clock-step=200ms', '--no-regressions']);
   expect(stdout).toContain('  assumed       clocks jump by 200 ms (the lock assumes up to ');
   expect(stdout).toContain('  withstood     no other faults\n');
   expect(stdout.replace(/\s+/g, ' ')).toContain(

@@ -10,7 +10,7 @@ test('a search around a scenario finds what the scenario shows', async () => {
 test.each(['rate', 'step', 'restart', 'forget', 'late'])(
   'a step past the bound on %s is found at once',
   async (assumption) => {
-    const { code, stdout } = await lockstep(['check', '--past', assumption, '--json'], { cwd: emptyFolder() });
+    const { code, stdout } = await lockstep(['check', '--exceed', assumption, '--json'], { cwd: emptyFolder() });
     expect(code).toBe(1);
     const { runs, assumptionsBroken } = JSON.parse(stdout);
     expect(runs).toBeLessThan(1_000);
@@ -18,13 +18,15 @@ test.each(['rate', 'step', 'restart', 'forget', 'late'])(
   },
 );
 
-test.each(['failover=1,lag=100ms', 'forget=3'])(
+test.each(['failover=1,replica-lag=100ms', 'data-loss=3'])(
   'faults that the lock does not withstand are found: %s',
   async (faults) => {
     const argv = ['check', '--faults', `${faults},partition=1`, '--properties', 'validity', '--json'];
     const { code, stdout } = await lockstep(argv);
     expect(code).toBe(1);
-    expect(JSON.parse(stdout).assumptionsBroken).toEqual([faults.startsWith('forget') ? 'memory' : 'durable-failover']);
+    expect(JSON.parse(stdout).assumptionsBroken).toEqual([
+      faults.startsWith('data-loss') ? 'memory' : 'durable-failover',
+    ]);
   },
 );
 

@@ -52,7 +52,7 @@ describe.skipIf(!canRunIn('fish'))('fish', () => {
   test('completes verbs, flags of the verb, and scenarios', async () => {
     expect(await inFish('lockstep ch')).toEqual(['check', '']);
     expect(await inFish('lockstep ')).not.toContain('lockstep.fish');
-    expect(await inFish('lockstep list --')).toEqual(expect.arrayContaining(['--json', '--policies']));
+    expect(await inFish('lockstep list --')).toEqual(expect.arrayContaining(['--json', '--profiles']));
     expect(await inFish('lockstep replay S0')).toContain('S03');
     expect(await inFish('lockstep list S0')).not.toContain('S03');
   });
@@ -95,7 +95,7 @@ describe.skipIf(!canRunIn('zsh'))('zsh', () => {
     ['as a file of fpath', 'fpath=($PWD $fpath)\ncompinit -u -D\n'],
   ])('%s, completes verbs, flags of the verb, and scenarios', async (_, setUp) => {
     expect(await inZsh('lockstep ch', setUp)).toEqual(['check']);
-    expect(await inZsh('lockstep list --', setUp)).toEqual(expect.arrayContaining(['--json', '--policies']));
+    expect(await inZsh('lockstep list --', setUp)).toEqual(expect.arrayContaining(['--json', '--profiles']));
     expect(await inZsh('lockstep replay S0', setUp)).toContain('S03');
     expect(await inZsh('lockstep list S0', setUp)).not.toContain('S03');
   });

@@ -6,7 +6,7 @@ import { InputError, show } from '../scenarios/input-error.js';
 import { meant } from '../scenarios/nearest.js';
 import { isPlainObject } from '../scenarios/plain-data.js';
 import { givenTwice, ListOption } from './option.js';
-import { nameNow } from './renamed.js';
+import { nameNow, verbNow } from './renamed.js';
 
 /** Where flags may be written down, below the working directory. */
 const CONFIG_FILES: readonly string[] = ['ts', 'mjs', 'js', 'json'].map((it) => `lockstep.config.${it}`);
@@ -115,10 +115,11 @@ export async function readData(file: string, path: string): Promise<unknown> {
 export function applyConfig({ path, verbs }: Config, verb: Command): string[] {
   const names = verb.parent?.commands.map((it) => it.name()) ?? [verb.name()];
   for (const name of Object.keys(verbs)) {
-    if (!names.includes(name))
+    if (!names.includes(verbNow(name)))
       throw new InputError(`${path}: ${show(name)} is no verb; ${meant(name, names, 'there are')}`);
   }
-  const given = verbs[verb.name()] ?? {};
+  const named = Object.keys(verbs).find((it) => verbNow(it) === verb.name());
+  const given = named === undefined ? {} : verbs[named];
   if (!isPlainObject(given))
     throw new InputError(`${path}: ${verb.name()}: it must be an object of flags and their values`);
   return Object.entries(given).flatMap(([key, value]) => {

@@ -9,7 +9,17 @@ import { run } from './run.js';
 import { sealedJson, unsealed, unsealedJson } from './sealed.js';
 import { emptyFolder, lockstep } from './testing/in-process.js';
 
-const SEARCH = ['campaign', '--ttl', '10s', '--faults', 'failover=1,lag=1ms', '--runs', '160', '--range-runs', '20'];
+const SEARCH = [
+  'campaign',
+  '--ttl',
+  '10s',
+  '--faults',
+  'failover=1,replica-lag=1ms',
+  '--runs',
+  '160',
+  '--range-runs',
+  '20',
+];
 
 const HEAD_BITS = 640;
 const MOST_BITS = 20_000;
@@ -127,7 +137,7 @@ describe('a damaged checkpoint', () => {
 
   it('is noticed, whichever bit of it is flipped', async () => {
     const cwd = emptyFolder();
-    const flags = ['explore', '--checkpoint', 'a.space', '--states', '200'];
+    const flags = ['explore', '--checkpoint', 'a.space', '--max-states', '200'];
     await lockstep(flags, { cwd });
     const path = join(cwd, 'a.space');
     const file = readFileSync(path);
@@ -185,7 +195,7 @@ describe('where nothing can be written', () => {
 
   it('an exploration that cannot be kept is told as far as it went', async () => {
     const cwd = folderInTheWay();
-    const flags = ['explore', '--states', '1000', '--checkpoint', '.lockstep/a.space'];
+    const flags = ['explore', '--max-states', '1000', '--checkpoint', '.lockstep/a.space'];
     const { code, stdout, stderr } = await lockstep(flags, { cwd });
     expect(code).toBe(2);
     expect(stdout).toContain('not exhausted   stopped at a limit');

@@ -11,19 +11,19 @@ const MOST_TICKS = 60;
 const MOST_STATES = 200_000_000;
 
 const EXAMPLES = `
-Meets every state that a small world can come to: every order of messages, of crashes and restarts, and of ticks
-of each clock. One tick is a millisecond. A message may take as long as it likes, so that losing it adds nothing.
-"safe" is said only of a space that was met whole.
+Visits every state that a small configuration of the production lock can reach: every order of messages, of crashes
+and restarts, and of ticks of each clock. One tick is a millisecond. A message may take as long as it likes, so that losing it adds nothing.
+"safe" is said only of a space that was visited whole.
 
 Examples:
   lockstep explore --crash 1 --restart-delay 0      a node forgets, and is back at once
   lockstep explore --crash 1 --restart-delay ttl    the same with a delayed restart
-  lockstep explore --drift 1 --allowance 1          a clock is off by a tick, which the lock allows for
+  lockstep explore --drift 1 --drift-allowance 1          a clock is off by a tick, which the lock allows for
   lockstep explore --sets 012,013 --ttl 2           two clients with other nodes, as in a rolling change of one
   lockstep explore --property fencing --crash 1 --restart-delay 0 --rollback 1
-  lockstep explore --bug M07 --nodes 4              a planted bug ("lockstep mutants" names them)
+  lockstep explore --mutant M07 --nodes 4              a planted bug ("lockstep mutants" names them)
   lockstep explore --liveness --retries forever --timeout 1 --clients 1 --crash 1
-  lockstep explore --drift 1 --allowance 1 --crash 1 --restart-delay ttl --checkpoint big.space`;
+  lockstep explore --drift 1 --drift-allowance 1 --crash 1 --restart-delay ttl --checkpoint big.space`;
 
 /** Ticks, or one of some words. */
 function ticksOr<const T extends string>(least: number, ...words: readonly T[]): (text: string) => number | T {
@@ -34,7 +34,7 @@ function ticksOr<const T extends string>(least: number, ...words: readonly T[]):
 export function defineExplore(program: Command, io: Io, finish: Finish): void {
   program
     .command('explore')
-    .description('exhaust a small world with the production lock: every order of everything')
+    .description('model-check a small configuration exhaustively')
     .addOption(option('--nodes <n>', 'Redis nodes (3)', whole(1, 7)))
     .addOption(option('--clients <n>', 'clients, of one acquisition each (2)', whole(1, 4)))
     .addOption(option('--ttl <ticks>', 'time to live (3)', whole(1, MOST_TICKS)))
@@ -48,10 +48,12 @@ export function defineExplore(program: Command, io: Io, finish: Finish): void {
     )
     .addOption(option('--rollback <n>', 'nodes that come back at once with their oldest dump (0)', whole(0, 3)))
     .addOption(option('--drift <n>', 'ticks that clocks gain or lose, in all (0)', whole(0, 7)))
-    .addOption(option('--allowance <ticks>', 'what the lock takes off for drift (0)', whole(0, MOST_TICKS)))
+    .addOption(
+      option('--drift-allowance <ticks>', 'part of the TTL kept back for clock errors (0)', whole(0, MOST_TICKS)),
+    )
     .addOption(option('--loss <n>', 'lost messages (0)', whole(0, 7)))
-    .addOption(option('--pause <n>', 'frozen clients, for as long as they like (0)', whole(0, 7)))
-    .addOption(option('--retries <n>', 'tries after the first, or forever (0)', ticksOr(0, 'forever')))
+    .addOption(option('--pause <n>', 'pauses of clients, of any length (0)', whole(0, 7)))
+    .addOption(option('--retries <n>', 'attempts after the first, or forever (0)', ticksOr(0, 'forever')))
     .addOption(option('--extensions <n>', 'extensions of each client (0)', whole(0, 7)))
     .option('--healing', 'extensions also set keys that are missing')
     .option('--releases', 'clients may release, at any time')
@@ -67,7 +69,7 @@ export function defineExplore(program: Command, io: Io, finish: Finish): void {
     .option('--off <nodes>', 'nodes that go off for good as that wait begins, by their digits')
     .option('--drain', 'clients with the first set ask for nothing as that wait begins')
     .addOption(option('--timeout <ticks>', 'how long a client waits for a node, or never (never)', ticksOr(1, 'never')))
-    .addOption(option('--bug <id>', 'a planted bug of the policy', (id) => id))
+    .addOption(option('--mutant <id>', 'a planted bug of the policy, by its id', (id) => id))
     .addOption(
       option(
         '--property <id>',
@@ -81,7 +83,7 @@ export function defineExplore(program: Command, io: Io, finish: Finish): void {
     )
     .option('--no-symmetry', 'tell nodes and clients apart by their names')
     .option('--no-reduction', 'keep what the property cannot tell apart')
-    .addOption(option('--states <n>', 'meet no more states than these (50000000)', whole(1, MOST_STATES)))
+    .addOption(option('--max-states <n>', 'visit no more states than these (50000000)', whole(1, MOST_STATES)))
     .addOption(option('--budget <time>', 'stop after this time, such as 60s', parseDuration))
     .option('--checkpoint <file>', 'go on from this file if it is there, and write it when stopped')
     .option('--report <path>', 'where a page goes if nothing is violated (none)')

@@ -75,7 +75,7 @@ describe('lockstep explore', () => {
 
   it('prints one JSON object', async () => {
     const cwd = emptyFolder();
-    const { code, stdout } = await lockstep(['explore', '--bug', 'M02', '--json'], { cwd });
+    const { code, stdout } = await lockstep(['explore', '--mutant', 'M02', '--json'], { cwd });
     expect(code).toBe(Exit.violated);
     const json = JSON.parse(stdout);
     expect(Object.keys(json)[0]).toBe('schema');
@@ -101,7 +101,7 @@ describe('lockstep explore', () => {
   it('leaves a space unexhausted at a limit, and goes on from its checkpoint', async () => {
     const cwd = emptyFolder();
     const flags = ['explore', '--nodes', '2', '--ttl', '2', '--checkpoint', 'a.space'];
-    const stopped = await lockstep([...flags, '--states', '1000'], { cwd });
+    const stopped = await lockstep([...flags, '--max-states', '1000'], { cwd });
     expect(stopped.code).toBe(Exit.inconclusive);
     expect(stopped.stdout).toContain('the same command goes on from a.space');
     const ended = await lockstep([...flags, '--json'], { cwd });
@@ -121,9 +121,9 @@ describe('lockstep explore', () => {
 
   it.each([
     [['--nodes', '9'], '--nodes: "9" is not a whole number from 1 to 7'],
-    [['--allowance', '3'], 'the allowance must be less than the TTL'],
-    [['--bug', 'M99'], 'is not a planted bug of the policy'],
-    [['--bug', 'M43'], 'beliefEnds: only owners that stop believing as they call release are explored'],
+    [['--drift-allowance', '3'], 'the allowance must be less than the TTL'],
+    [['--mutant', 'M99'], 'is not a planted bug of the policy'],
+    [['--mutant', 'M43'], 'beliefEnds: only owners that stop believing as they call release are explored'],
     [['--liveness', '--order', 'depth'], '--liveness: leave out "--order"'],
     [['--restart-delay', 'soon'], '--restart-delay: "soon"'],
   ])('refuses %j in one sentence', async (flags, sentence) => {
@@ -135,7 +135,7 @@ describe('lockstep explore', () => {
 
   it('refuses a checkpoint that is only a part of one', async () => {
     const cwd = emptyFolder();
-    const flags = ['explore', '--checkpoint', 'a.space', '--states', '1000'];
+    const flags = ['explore', '--checkpoint', 'a.space', '--max-states', '1000'];
     await lockstep(flags, { cwd });
     const file = join(cwd, 'a.space');
     writeFileSync(file, readFileSync(file).subarray(0, 100));

@@ -72,7 +72,7 @@ export async function exploreSpace(flags: ExploreFlags, io: Io): Promise<ExitCod
 function boundsOf(flags: ExploreFlags): ExploreScope {
   const ttl = flags.ttl ?? DEFAULT_SCOPE.ttl;
   const { retries = 0, restartDelay = 'never', timeout = 'never' } = flags;
-  const bug = flags.bug === undefined ? {} : policyChange(flags.bug);
+  const bug = flags.mutant === undefined ? {} : policyChange(flags.mutant);
   const change = changeOf(flags, ttl);
   const nodes = change === null ? DEFAULT_SCOPE.nodes : Math.max(...change.sets.flat()) + 1;
   return {
@@ -81,7 +81,7 @@ function boundsOf(flags: ExploreFlags): ExploreScope {
     clients: flags.clients ?? change?.sets.length ?? DEFAULT_SCOPE.clients,
     change,
     ttl,
-    allowance: flags.allowance ?? 0,
+    allowance: flags.driftAllowance ?? 0,
     drift: flags.drift ?? 0,
     crashes: flags.crash ?? 0,
     restartDelay: restartDelay === 'never' ? null : restartDelay === 'ttl' ? ttl : restartDelay,
@@ -129,7 +129,7 @@ function policyChange(id: string): ExploreScope['policy'] {
   const ids = MUTANTS.filter(({ change }) => change.world === undefined).map((it) => it.id);
   const change = MUTANTS.find((it) => it.id === id)?.change;
   if (change === undefined || change.world !== undefined) {
-    throw new InputError(`--bug: ${show(id)} is not a planted bug of the policy; ${meant(id, ids, 'there are')}`);
+    throw new InputError(`--mutant: ${show(id)} is not a planted bug of the policy; ${meant(id, ids, 'there are')}`);
   }
   const isOfAllowance = change.deviations?.some((it) => parseDeviation(it).deviation.rule === 'allowance');
   const { driftPpm, driftUs } = REFERENCE.settings;
@@ -137,7 +137,7 @@ function policyChange(id: string): ExploreScope['policy'] {
 }
 
 function optionsOf(flags: ExploreFlags, bounds: ExploreScope): ExploreOptions {
-  const mostStates = flags.states ?? MOST_STATES;
+  const mostStates = flags.maxStates ?? MOST_STATES;
   if (flags.liveness) return { ...everything(bounds), mostStates };
   return {
     bounds,
@@ -246,7 +246,7 @@ function boundsLine(bounds: ExploreScope, flags: ExploreFlags): string {
     ...(bounds.timeout === null ? [] : [`time-out ${plural(bounds.timeout, 'tick')}`]),
     ...(bounds.link === 'reordering' ? ['links that reorder'] : []),
     ...(flags.healing ? ['healing extensions'] : []),
-    ...(flags.bug === undefined ? [] : [`planted bug ${flags.bug}`]),
+    ...(flags.mutant === undefined ? [] : [`planted bug ${flags.mutant}`]),
   ];
   return `explore ${flags.liveness ? 'deadlock freedom' : propertyLabel(flags.property ?? 'mutual-exclusion')}: ${parts.join(', ')}`;
 }
@@ -321,7 +321,7 @@ function propertyOf(flags: ExploreFlags): PropertyId {
 function nameOf(bounds: ExploreScope, flags: ExploreFlags): string {
   const { nodes, clients, ttl, crashes, restartDelay, rollbacks, drift, allowance } = bounds;
   const what = flags.liveness ? 'liveness' : (flags.property ?? 'mutual-exclusion');
-  return `${what}-n${nodes}c${clients}t${ttl}-crash${crashes}r${restartDelay ?? 'never'}${rollbacks > 0 ? `-rollback${rollbacks}` : ''}-drift${drift}a${allowance}${nameOfChange(bounds)}${flags.healing ? '-healing' : ''}${flags.bug === undefined ? '' : `-${flags.bug}`}`;
+  return `${what}-n${nodes}c${clients}t${ttl}-crash${crashes}r${restartDelay ?? 'never'}${rollbacks > 0 ? `-rollback${rollbacks}` : ''}-drift${drift}a${allowance}${nameOfChange(bounds)}${flags.healing ? '-healing' : ''}${flags.mutant === undefined ? '' : `-${flags.mutant}`}`;
 }
 
 function nameOfChange({ change }: ExploreScope): string {

@@ -101,7 +101,7 @@ export function writeScenario(scenario: Scenario, folder: string, io: Io): strin
 }
 
 /** Where failures of guests go. They replay with their library only, and are no known failures of the lock. */
-const GUEST_FAILURES = '.lockstep/guests';
+const GUEST_FAILURES = '.lockstep/libraries';
 
 /** The same for a failure of a guest. */
 export function writeGuestFailure(failure: Omit<ClientFailure, 'schema'>, id: string, io: Io): string | null {

@@ -14,10 +14,10 @@ import type { SimulatedEdition } from './torture-words.js';
 
 /** What a person asks of a search; what is left out has a default. */
 export interface CheckFlags extends SearchSettings {
-  /** The assumption whose bound is passed. */
-  readonly past?: BoundId;
+  /** The assumption whose bound is exceeded. */
+  readonly exceed?: BoundId;
   /** By how much, ppm of the bound. */
-  readonly pastBy?: number;
+  readonly exceedBy?: number;
   readonly strategy?: StrategyName;
   readonly runs?: number;
   /** µs. */
@@ -55,8 +55,8 @@ export interface ReplayFlags {
 
 /** Flags of `list`. */
 export interface ListFlags {
-  /** The policies instead of the scenarios. */
-  readonly policies?: boolean;
+  /** The client profiles instead of the scenarios. */
+  readonly profiles?: boolean;
   readonly json?: boolean;
 }
 
@@ -114,7 +114,7 @@ export interface ExploreFlags {
   readonly restartDelay?: number | 'ttl' | 'never';
   readonly rollback?: number;
   readonly drift?: number;
-  readonly allowance?: number;
+  readonly driftAllowance?: number;
   readonly loss?: number;
   readonly pause?: number;
   readonly retries?: number | 'forever';
@@ -129,13 +129,13 @@ export interface ExploreFlags {
   readonly timeout?: number | 'never';
   readonly healing?: boolean;
   /** Of a planted bug. */
-  readonly bug?: string;
+  readonly mutant?: string;
   readonly property?: 'mutual-exclusion' | 'validity' | 'acquisition' | 'fencing';
   readonly liveness?: boolean;
   readonly order?: 'breadth' | 'depth';
   readonly symmetry: boolean;
   readonly reduction: boolean;
-  readonly states?: number;
+  readonly maxStates?: number;
   /** µs. */
   readonly budget?: number;
   readonly checkpoint?: string;
@@ -157,15 +157,15 @@ export type Shell = (typeof SHELLS)[number];
 
 /** Flags of `guests`. */
 export interface GuestsFlags {
-  readonly libraries?: readonly string[];
+  readonly only?: readonly string[];
   /** A module of the user's own. */
-  readonly library?: string;
+  readonly file?: string;
   /** Two libraries beside each other; all pairs of them. */
   readonly pair?: readonly string[];
   readonly pairs?: boolean;
   /** Of pairs: only those that are given one key, or not. */
   readonly sameKey?: boolean;
-  readonly faults?: readonly string[];
+  readonly faultClasses?: readonly string[];
   readonly nodes?: number;
   readonly runs?: number;
   readonly seed?: string;
@@ -173,7 +173,7 @@ export interface GuestsFlags {
   readonly shrink: boolean;
   /** A schedule to show instead. */
   readonly replay?: string;
-  readonly extending?: boolean;
+  readonly autoExtend?: boolean;
   /** With a schedule to show: as text, or as the page of the recorded run. */
   readonly format?: 'text' | 'html';
   /** With a schedule to show: writes its page and opens it. */
@@ -183,7 +183,7 @@ export interface GuestsFlags {
 
 /** Flags of `sweep`. */
 export interface SweepFlags {
-  readonly policy?: string;
+  readonly profile?: string;
   readonly persistence?: 'none' | 'rdb' | 'everysec' | 'always';
   /** Where the page goes. */
   readonly report?: string;
@@ -229,7 +229,7 @@ export interface AdviseFlags {
 
 /** Flags of `risk`. */
 export interface RiskFlags {
-  readonly policy?: string;
+  readonly profile?: string;
   readonly persistence?: 'none' | 'rdb' | 'everysec' | 'always';
   readonly nodes?: number;
   /** ms. */

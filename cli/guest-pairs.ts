@@ -62,10 +62,10 @@ function nothingToDo({ nodes, sameKey }: GuestsFlags): string {
   return '--same-key: no name makes these use one key that do not by the same name; leave it out';
 }
 
-function librariesOf({ libraries }: GuestsFlags): [readonly Library[], readonly Library[]] {
+function librariesOf({ only }: GuestsFlags): [readonly Library[], readonly Library[]] {
   const ids = MATRIX.map(({ id }) => id);
-  known(libraries ?? [], ids, '--libraries');
-  const some = MATRIX.filter(({ id }) => libraries === undefined || libraries.includes(id));
+  known(only ?? [], ids, '--only');
+  const some = MATRIX.filter(({ id }) => only === undefined || only.includes(id));
   return [some, some];
 }
 

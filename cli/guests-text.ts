@@ -89,7 +89,7 @@ function failuresText(
     const path = written.get(failureName(id, first.fault, first.failure.kind));
     const replay = path === undefined ? 'not written' : replayOf(id, first.fault, path);
     texts.push(`${id}, ${first.fault}, kind ${first.failure.kind}\n${first.failure.text.replace(REPLAY, replay)}`);
-    if (all.length > 1) texts.push(`  ${all.length - 1} more of ${id} in .lockstep/guests/${id}-*.json\n`);
+    if (all.length > 1) texts.push(`  ${all.length - 1} more of ${id} in .lockstep/libraries/${id}-*.json\n`);
   }
   return texts.join('\n');
 }

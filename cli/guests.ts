@@ -59,12 +59,13 @@ export async function guests(flags: GuestsFlags, io: Io): Promise<ExitCode> {
 }
 
 /** @throws InputError for classes that there are not, or not on so many nodes. */
-function faultsOf({ faults, nodes }: GuestsFlags): string[] {
+function faultsOf({ faultClasses: faults, nodes }: GuestsFlags): string[] {
   const all = FAULT_CLASSES.map(({ id }) => id);
-  known(faults ?? [], all, '--faults');
+  known(faults ?? [], all, '--fault-classes');
   const possible = FAULT_CLASSES.filter((it) => onNodes(it, nodes) !== null).map(({ id }) => id);
   const odd = faults?.find((it) => !possible.includes(it));
-  if (odd !== undefined) throw new InputError(`--faults: ${odd} is not for --nodes ${nodes}; leave out one of the two`);
+  if (odd !== undefined)
+    throw new InputError(`--fault-classes: ${odd} is not for --nodes ${nodes}; leave out one of the two`);
   return possible.filter((it) => faults === undefined || faults.includes(it));
 }
 
@@ -77,16 +78,16 @@ function exitOf(rows: readonly MatrixRow[], flags: GuestsFlags, io: Io): ExitCod
   if (io.signal.aborted) return Exit.interrupted;
   if (rows.some((row) => row.error !== null || isIdle(row))) return Exit.inconclusive;
   const inside = rows.some(({ cells }) => cells.some((cell) => cell.inside > 0));
-  return flags.library !== undefined && inside ? Exit.violated : Exit.ok;
+  return flags.file !== undefined && inside ? Exit.violated : Exit.ok;
 }
 
-function namesOf({ library, libraries }: Pick<GuestsFlags, 'library' | 'libraries'>, io: Io): LibraryRef[] {
-  if (library !== undefined) {
-    return [ownGuest(library, io.cwd, '--library')];
+function namesOf({ file, only }: Pick<GuestsFlags, 'file' | 'only'>, io: Io): LibraryRef[] {
+  if (file !== undefined) {
+    return [ownGuest(file, io.cwd, '--file')];
   }
   const ids = MATRIX.map(({ id }) => id);
-  known(libraries ?? [], [...ids, ...ONLY_BY_NAME.map(({ id }) => id)], '--libraries');
-  return (libraries ?? ids).map((id) => ({ id }));
+  known(only ?? [], [...ids, ...ONLY_BY_NAME.map(({ id }) => id)], '--only');
+  return (only ?? ids).map((id) => ({ id }));
 }
 
 function writeAll(rows: readonly MatrixRow[], names: readonly LibraryRef[], io: Io): Written {
@@ -144,10 +145,10 @@ function isExtending(fault: string): boolean {
 
 async function replay(flags: GuestsFlags, io: Io): Promise<ExitCode> {
   const file = flags.replay ?? '';
-  const text = readText(file, io.cwd, 'a schedule, or a failure of a client', '.lockstep/guests');
+  const text = readText(file, io.cwd, 'a schedule, or a failure of a client', '.lockstep/libraries');
   const { schedule, failure } = parseClientSchedule(text, file);
   const guest = guestOf(flags, failure, file, io);
-  const extending = flags.extending ?? failure?.extending ?? false;
+  const extending = flags.autoExtend ?? failure?.extending ?? false;
   const shown = await showGuest(guest, schedule, extending).catch((error: unknown) => {
     throw error instanceof UnsupportedClient ? new InputError(error.message, { cause: error }) : error;
   });
@@ -166,11 +167,11 @@ async function replay(flags: GuestsFlags, io: Io): Promise<ExitCode> {
 function guestOf(flags: GuestsFlags, failure: ClientFailure | null, file: string, io: Io): LibraryRef {
   const { pair, sameKey = false } = flags;
   if (pair !== undefined) return pairNamed(pair, sameKey);
-  const isNamed = flags.library !== undefined || flags.libraries !== undefined;
+  const isNamed = flags.file !== undefined || flags.only !== undefined;
   if (!isNamed && failure?.client.from === 'pair')
     return pairNamed([failure.client.name], failure.client.sameKey ?? false);
-  if (!isNamed && failure?.client.from === 'library') return onlyOne({ libraries: [failure.client.name] }, io);
-  if (!isNamed && failure?.client.from === 'file') return onlyOne({ library: failure.client.name }, io);
+  if (!isNamed && failure?.client.from === 'library') return onlyOne({ only: [failure.client.name] }, io);
+  if (!isNamed && failure?.client.from === 'file') return onlyOne({ file: failure.client.name }, io);
   if (!isNamed && failure?.client.from === 'audit')
     throw new InputError(`--replay: ${file} was found by an audit; run ${replayOf(failure, file, io.command)}`);
   if (!isNamed && failure?.client.from === 'test') {
@@ -180,9 +181,9 @@ function guestOf(flags: GuestsFlags, failure: ClientFailure | null, file: string
   return onlyOne(flags, io);
 }
 
-function onlyOne(flags: Pick<GuestsFlags, 'library' | 'libraries'>, io: Io): LibraryRef {
+function onlyOne(flags: Pick<GuestsFlags, 'file' | 'only'>, io: Io): LibraryRef {
   const [guest, other] = namesOf(flags, io);
   if (guest === undefined || other !== undefined)
-    throw new InputError('--replay: say with which one, by --libraries or --library');
+    throw new InputError('--replay: say with which one, by --only or --file');
   return guest;
 }

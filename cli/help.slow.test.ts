@@ -14,7 +14,7 @@ const verbs = [...usage.slice(usage.indexOf('Commands:')).matchAll(/^ {2}([a-z]+
   .map(([, verb = '']) => verb)
   // Examples about several machines and their queue are in the tests of campaigns; those of guests need the build, and mcp a
   // client.
-  .filter((verb) => !['campaign', 'guests', 'mcp'].includes(verb));
+  .filter((verb) => !['campaign', 'libraries', 'mcp'].includes(verb));
 
 /** The examples of a verb, as its help has them: up to two spaces, after which comes what they are for. */
 async function examplesOf(verb: string): Promise<string[]> {
@@ -31,7 +31,7 @@ function expectedOf(example: string): { readonly codes: readonly number[]; reado
     return { codes: [64] };
   if (/^replay \.lockstep/.test(example)) return { codes: [64] };
   if (
-    /^check --faults|^check --past|^explore --crash 1 --restart-delay 0|^explore --bug|^explore --sets \S+ --ttl 2$|^check S13/.test(
+    /^check --faults|^check --exceed|^explore --crash 1 --restart-delay 0|^explore --mutant|^explore --sets \S+ --ttl 2$|^check S13/.test(
       example,
     )
   )

@@ -7,9 +7,9 @@ export function defineList(program: Command, io: Io, finish: Finish): void {
   program
     .command('list')
     .description('the scenarios, with their verdicts; or the policies')
-    .option('--policies', 'the policies that clients can follow, and where each was read')
+    .option('--profiles', 'the client profiles instead: the policy of each known client, and where it was read')
     .option('--json', 'print one JSON object')
-    .addHelpText('after', '\nExamples:\n  lockstep list\n  lockstep list --policies\n  lockstep replay S03')
+    .addHelpText('after', '\nExamples:\n  lockstep list\n  lockstep list --profiles\n  lockstep replay S03')
     .action(async (flags: ListFlags) => {
       const { list } = await import('./list.js');
       finish(list(flags, io));

@@ -10,7 +10,7 @@ const WIDE = 72;
 
 /** Shows the catalogue, or the policies that clients can follow. */
 export function list(flags: ListFlags, io: Io): ExitCode {
-  if (flags.policies) return listPolicies(flags, io);
+  if (flags.profiles) return listPolicies(flags, io);
   const scenarios = loadCatalogue().map(({ id, slug = id, title, expect, source }) => ({
     id,
     slug,
@@ -57,7 +57,7 @@ function listPolicies(flags: ListFlags, io: Io): ExitCode {
   });
   io.stdout.write(
     `${textTable(['policy', 'language', 'version', 'client', 'read in'], rows)}\n\n` +
-      `"${io.command} check --policy <policy>" searches with one, "replay <scenario> --with policy=<policy>" replays with it.\n` +
+      `"${io.command} check --profile <profile>" searches with one, "replay <scenario> --with policy=<policy>" replays with it.\n` +
       `"--json" adds what each chooses, all sources, what they do not say, and where a profile is simpler than the client.\n`,
   );
   return Exit.ok;

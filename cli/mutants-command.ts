@@ -27,7 +27,7 @@ Examples:
 export function defineMutants(program: Command, io: Io, finish: Finish): void {
   program
     .command('mutants')
-    .description('hunt planted bugs, and say how soon the search catches each')
+    .description('measure how fast the search detects planted bugs')
     .addOption(option('--runs <n>', 'schedules of one search at most (10000)', whole(1, MOST_RUNS)))
     .addOption(option('--seeds <n>', 'searches for each bug (15)', whole(1, MOST_SEEDS)))
     .addOption(option('--strategy <name>', 'how to draw schedules (combination)', word(...STRATEGY_NAMES)))

@@ -13,7 +13,7 @@ test('what --json prints has a published schema that is up to date (vitest -u wr
 // The longer ones where they are tested: mutants, replay --all, and check --demo.
 test.each([
   [['list']],
-  [['list', '--policies']],
+  [['list', '--profiles']],
   [['explore', '--ttl', '1']],
   [['explore', '--ttl', '1', '--crash', '1', '--restart-delay', '0']],
   [['campaign', '--runs', '100', '--workers', '1']],

@@ -68,7 +68,7 @@ inBrowser('a run of a library is a page that says it is recorded', async (browse
   const later = { ...c2, locks: c2?.locks.map((it) => ({ ...it, atUs: 40_000 })) };
   writeFileSync(file, JSON.stringify({ ...schedule, faults, clients: [c1, later] }));
   const { code, stdout, stderr } = await lockstep(
-    ...['guests', '--replay', file, '--libraries', 'redlock5', '--format', 'html'],
+    ...['libraries', '--replay', file, '--only', 'redlock5', '--format', 'html'],
   );
   expect([code, stderr]).toEqual([Exit.violated, '']);
   const watched = await pageOf(browser, 'guest-S03', stdout);

@@ -41,7 +41,7 @@ test('what somebody said of clocks is where they are on the map, and how much of
     '--ttl',
     '10s',
     '--faults',
-    'crash=1,skew=20ms',
+    'crash=1,clock-step=20ms',
     '--no-regressions',
     '--no-config',
   ];

@@ -7,7 +7,7 @@ import { FAILURES } from './failure-file.js';
 import { REGRESSIONS, settingsOf } from './regressions.js';
 import { emptyFolder, lockstep } from './testing/in-process.js';
 
-const FIND = ['check', '--past', 'step', '--seed', 'known'];
+const FIND = ['check', '--exceed', 'step', '--seed', 'known'];
 const SEARCH = ['check', '--runs', '100'];
 
 /** A folder with committed schedules. */
@@ -149,11 +149,11 @@ test('each setting that is given is one of the schedule', () => {
   expect(
     settingsOf({
       shrink: true,
-      policy: 'redsync-4',
+      profile: 'redsync-4',
       nodes: 3,
       ttl: [5_000],
       driftAllowance: 15_000,
-      votesWanted: 'all',
+      targetVotes: 'all',
       persistence: 'always',
       restartDelay: 2_500,
       runs: 10,

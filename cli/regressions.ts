@@ -46,9 +46,9 @@ export const NOTHING_KNOWN: Regressions = { total: 0, unreproduced: [], settings
 
 /** What flags and the configuration file say of clients and nodes, as mitigations of a schedule. */
 export function settingsOf({
-  policy,
+  profile,
   driftAllowance,
-  votesWanted,
+  targetVotes,
   persistence,
   restartDelay,
   nodes,
@@ -57,11 +57,11 @@ export function settingsOf({
   const [ttlMs, ...others] = ttl ?? [];
   const given: readonly (readonly [name: string, value: string | number | undefined])[] = [
     // It comes with settings of its own, which others change.
-    ['policy', policy],
+    ['policy', profile],
     ['nodes', nodes],
     ['ttl', ttlMs === undefined || others.length > 0 ? undefined : `${ttlMs}ms`],
     ['drift-allowance', driftAllowance === undefined ? undefined : `${driftAllowance / PPM_PER_PERCENT}%`],
-    ['votes-wanted', votesWanted],
+    ['votes-wanted', targetVotes],
     ['persistence', persistence],
     ['restart-delay', typeof restartDelay === 'number' ? `${restartDelay}us` : restartDelay],
   ];

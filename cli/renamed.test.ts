@@ -1,10 +1,12 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
+import { nameNow } from './renamed.js';
 import { emptyFolder, lockstep } from './testing/in-process.js';
 
 const SEARCH = ['check', '--runs', '1', '--json', '--no-regressions'];
-const NOTE = 'lockstep: --drift is called --drift-allowance now; the old name goes with the next version\n';
+const noteOf = (old: string, now: string): string =>
+  `lockstep: ${old} is called ${now} now; the old name goes with the next version\n`;
 
 it.each([
   ['as two words', ['--drift', '3%']],
@@ -12,21 +14,38 @@ it.each([
 ])('takes a flag by its old name %s, and says what it is called now', async (_, old) => {
   const { stdout, stderr } = await lockstep([...SEARCH, ...old]);
   const today = await lockstep([...SEARCH, '--drift-allowance', '3%']);
-  expect([stderr, today.stderr]).toEqual([NOTE, '']);
+  expect([stderr, today.stderr]).toEqual([noteOf('--drift', '--drift-allowance'), '']);
   expect(JSON.parse(stdout).hash).toBe(JSON.parse(today.stdout).hash);
   expect(JSON.parse(stdout).hash).not.toBe(JSON.parse((await lockstep(SEARCH)).stdout).hash);
 });
 
 it('takes it from a configuration file too', async () => {
   const cwd = emptyFolder();
-  writeFileSync(join(cwd, 'lockstep.config.json'), '{ "check": { "drift": "3%" } }');
+  writeFileSync(join(cwd, 'lockstep.config.json'), '{ "check": { "drift": "3%", "faults": "skew=20ms" } }');
   const { stdout } = await lockstep(SEARCH, { cwd });
-  const today = await lockstep([...SEARCH, '--drift-allowance', '3%']);
+  const today = await lockstep([...SEARCH, '--drift-allowance', '3%', '--faults', 'clock-step=20ms']);
   expect(JSON.parse(stdout).hash).toBe(JSON.parse(today.stdout).hash);
+});
+
+it('takes faults by their old names', async () => {
+  const { stdout, stderr } = await lockstep([...SEARCH, '--faults=crash=1,skew=20ms,forget']);
+  const today = await lockstep([...SEARCH, '--faults', 'crash=1,clock-step=20ms,data-loss']);
+  expect([stderr, today.stderr]).toEqual([noteOf('skew', 'clock-step') + noteOf('forget', 'data-loss'), '']);
+  expect(JSON.parse(stdout).hash).toBe(JSON.parse(today.stdout).hash);
+  const without = await lockstep([...SEARCH, '--faults', '+crash=1,-rate']);
+  expect(without.stderr).toBe(noteOf('rate', 'clock-drift'));
+});
+
+it('takes a verb by its old name, with its flags', async () => {
+  const { stderr, code } = await lockstep(['guests', '--libraries', 'nobody']);
+  expect(stderr).toContain(noteOf('guests', 'libraries') + noteOf('--libraries', '--only'));
+  expect(stderr).toContain('--only: "nobody" is not');
+  expect(code).toBe(64);
 });
 
 it('leaves the flags of other verbs alone', async () => {
   const { stderr } = await lockstep(['explore', '--drift', '9']);
   expect(stderr).toContain('--drift');
   expect(stderr).not.toContain('called');
+  expect(nameNow('advise', 'library')).toBe('library');
 });

@@ -39,11 +39,11 @@ describe('a flag that takes a list', () => {
 
   it.each([
     [
-      ['campaign', '--classes', 'crash=1', '--classes', '2*pause=1'],
+      ['campaign', '--fault-classes', 'crash=1', '--fault-classes', '2*pause=1'],
       ['crash=1', 'pause=1'],
     ],
     [
-      ['campaign', '--policies', 'reference', '--policies', 'redlock-php'],
+      ['campaign', '--profiles', 'reference', '--profiles', 'redlock-php'],
       ['reference', 'redlock-php'],
     ],
   ])('adds up in %j', async (argv, names) => {
@@ -74,7 +74,7 @@ test.each([
   [['explore', '--crash', '1', '--crash', '2'], '--crash'],
   [['sweep', 'ttl', 'drift', '--report', 'a.html', '--report', 'b.html'], '--report'],
   [['mutants', '--runs', '1', '--runs', '2'], '--runs'],
-  [['guests', '--library', './a.ts', '--library', './b.ts'], '--library'],
+  [['libraries', '--file', './a.ts', '--file', './b.ts'], '--file'],
   [['verify', 'x.jsonl', '--clock-error', '1ms', '--clock-error', '2ms'], '--clock-error'],
   [['bench', '--rounds', '1', '--rounds', '2'], '--rounds'],
   [['campaign', '--shard', '1/2', '--shard', '2/2'], '--shard'],

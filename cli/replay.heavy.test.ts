@@ -33,7 +33,7 @@ test('a failure of another client is not replayed with the lock of Lockstep, whi
     stdout: '',
     stderr:
       'lockstep: ./library.json: it was recorded with redlock5, and here runs the lock of Lockstep; ' +
-      'run npx lockstep guests --replay ./library.json --libraries redlock5\n',
+      'run npx lockstep libraries --replay ./library.json --only redlock5\n',
   });
   const ofTest =
     "the client of a test, and here runs the lock of Lockstep; let that test call expectSafe(…, { replay: './test.json' })";

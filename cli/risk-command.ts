@@ -32,7 +32,7 @@ Exits with 0, with 1 if --at-most is given and the upper end of the interval is 
 
 Examples:
   lockstep risk examples/risk/system.json
-  lockstep risk examples/risk/system.json --policy reference --persistence always
+  lockstep risk examples/risk/system.json --profile reference --persistence always
   lockstep risk examples/risk/system.json --at-most 0.01 --no-changes --json
   lockstep risk examples/risk/system.json --report risk.html
   lockstep risk --typical                             what is known of how often things happen`;
@@ -43,7 +43,7 @@ export function defineRisk(program: Command, io: Io, finish: Finish): void {
     .command('risk')
     .description('violations to be expected a year, with an interval, by cause and by change')
     .argument('[file]', 'a description of the system with its rates: JSON, TypeScript or JavaScript')
-    .option('--policy <profile>', 'another client than that of the file, as list --policies names it')
+    .option('--profile <profile>', 'another client than that of the file, as list --profiles names it')
     .addOption(
       option(
         '--persistence <none|rdb|everysec|always>',

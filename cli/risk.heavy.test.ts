@@ -51,7 +51,7 @@ describe('risk', () => {
 
   it('names changes as the options of the client in use, and only such as it has', async () => {
     const own = await risk(SYSTEM.rates, '--json');
-    const other = await risk(SYSTEM.rates, '--policy', 'redsync-4', '--json');
+    const other = await risk(SYSTEM.rates, '--profile', 'redsync-4', '--json');
     const linesOf = ({ stdout }: { stdout: string }): string => JSON.stringify(JSON.parse(stdout).estimates[0].changes);
     for (const { stdout } of [own, other]) expectToFit(JSON.parse(stdout));
     expect(linesOf(own)).toContain('lock.remaining()');

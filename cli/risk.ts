@@ -70,9 +70,9 @@ async function writePage(
 
 /** The command that estimates the same again. */
 function argvOf(flags: RiskFlags & { readonly file: string }): string[] {
-  const { file, policy, persistence, nodes, ttl, restartDelay, runs, seed, changes } = flags;
+  const { file, profile, persistence, nodes, ttl, restartDelay, runs, seed, changes } = flags;
   const set: readonly (readonly [string, string | number | undefined])[] = [
-    ['--policy', policy],
+    ['--profile', profile],
     ['--persistence', persistence],
     ['--nodes', nodes],
     ['--ttl', ttl === undefined ? undefined : `${ttl}ms`],
@@ -96,7 +96,7 @@ async function readDescription(file: string, io: Io): Promise<Readonly<Record<st
 
 /** A description with what the command line says in its place. */
 function withFlags(value: Readonly<Record<string, unknown>>, flags: RiskFlags): Record<string, unknown> {
-  const { policy, persistence, nodes, ttl, restartDelay } = flags;
+  const { profile, persistence, nodes, ttl, restartDelay } = flags;
   const node = {
     ...(persistence === undefined ? {} : { persistence }),
     ...(restartDelay === undefined ? {} : { restart: `${restartDelay}us` }),
@@ -106,7 +106,7 @@ function withFlags(value: Readonly<Record<string, unknown>>, flags: RiskFlags): 
   const [first] = changed;
   const client = {
     ...(isPlainObject(value.client) ? value.client : {}),
-    ...(policy === undefined ? {} : { library: policy }),
+    ...(profile === undefined ? {} : { library: profile }),
     ...(ttl === undefined ? {} : { ttl: `${ttl}ms` }),
   };
   return {

@@ -13,14 +13,18 @@ test.each([
   ['no nodes', ['--nodes', '0'], '--nodes: "0" is not a whole number from 1 to 31'],
   [
     'more votes than nodes',
-    ['--votes-wanted', '6'],
-    '--votes-wanted: 6 is more than there are nodes; use 5, all or quorum',
+    ['--target-votes', '6'],
+    '--target-votes: 6 is more than there are nodes; use 5, all or quorum',
   ],
-  ['an unknown policy', ['--policy', 'referense'], '--policy: "referense" is not a profile; did you mean "reference"?'],
+  [
+    'an unknown policy',
+    ['--profile', 'referense'],
+    '--profile: "referense" is not a profile; did you mean "reference"?',
+  ],
   [
     'a misspelt client',
-    ['--policy', 'redlok-php'],
-    '--policy: "redlok-php" is not a profile; did you mean "redlock-php"?',
+    ['--profile', 'redlok-php'],
+    '--profile: "redlok-php" is not a profile; did you mean "redlock-php"?',
   ],
   [
     'an unknown property',
@@ -115,11 +119,11 @@ test('a bug of the program does not read as a finding', async () => {
 });
 
 test('the policies are listed with the sources of their values, all of it as JSON', async () => {
-  const { code, stdout } = await lockstep(['list', '--policies']);
+  const { code, stdout } = await lockstep(['list', '--profiles']);
   expect(code).toBe(0);
   expect(stdout.split('\n').filter((line) => / (\S+@\S+|the sound one.*)$/.test(line))).toHaveLength(28);
   expect(stdout).toMatch(/^redlock-php +php +ronnylt\/redlock-php +ronnylt\/redlock-php@535d616f24$/m);
-  const { schema, policies } = JSON.parse((await lockstep(['list', '--policies', '--json'])).stdout);
+  const { schema, policies } = JSON.parse((await lockstep(['list', '--profiles', '--json'])).stdout);
   expect(schema).toBe('lockstep.policies/2');
   expect(policies).toHaveLength(28);
   expect(policies.find(({ id }: { id: string }) => id === 'redlock-php')).toMatchObject({
@@ -131,7 +135,7 @@ test('the policies are listed with the sources of their values, all of it as JSO
 test('a search can follow the policy of a known client', async () => {
   const ran = await lockstep([
     'check',
-    '--policy',
+    '--profile',
     'node-redlock-5',
     '--runs',
     '300',

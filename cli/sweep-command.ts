@@ -24,7 +24,7 @@ usual range (ttl); the others have one value, or their usual one:
   pause           from the holder's check to the arrival of its write (no write)
   guard           validity that the check asks for (0)
 
-With --policy, a known client takes its own drift allowance unless another is given; how long it waits for answers is
+With --profile, a known client takes its own drift allowance unless another is given; how long it waits for answers is
 left out. The theory is that of the sound lock with this allowance: where a client does otherwise, cells disagree.
 
 Exits with 0 when the map is measured, whatever is on it, and 130 when it was interrupted.
@@ -35,7 +35,7 @@ Examples:
   lockstep sweep drift restart-delay ttl=10s            how long must a crashed node stay away?
   lockstep sweep votes faulty nodes=7                   how many nodes may forget?
   lockstep sweep guard pause ttl=30s                    how long may a process be paused?
-  lockstep sweep ttl drift --policy redsync-4           the same of a known client, with its own allowance
+  lockstep sweep ttl drift --profile redsync-4           the same of a known client, with its own allowance
   lockstep sweep faulty restart-delay --persistence always
                                                         what a disk changes about restarts
   lockstep sweep ttl drift --report frontier.html       the same as a page with a chart
@@ -46,9 +46,9 @@ Examples:
 export function defineSweep(program: Command, io: Io, finish: Finish): void {
   program
     .command('sweep')
-    .description('map what is safe over two parameters, beside the theory')
+    .description('map where the lock is safe over two parameters')
     .argument('<parameter...>', 'two axes, and fixed values: ttl=1s..30s drift=0..2% nodes=5')
-    .option('--policy <profile>', 'the client, as list --policies names it (reference)')
+    .option('--profile <profile>', 'the client, as list --profiles names it (reference)')
     .addOption(
       option(
         '--persistence <none|rdb|everysec|always>',

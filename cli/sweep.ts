@@ -35,7 +35,7 @@ import { ProgressLine } from './progress.js';
 import { writeNamed } from './write-file.js';
 
 /** Where the two runs at the edge go, below the working directory; what is known to fail is elsewhere. */
-const FOLDER = '.lockstep/frontier';
+const FOLDER = '.lockstep/safety-map';
 
 /** More columns than these say no more. */
 const MOST_COLUMNS = 64;
@@ -44,9 +44,9 @@ const MOST_COLUMNS = 64;
 export async function sweepMap(parameters: readonly string[], flags: SweepFlags, io: Io): Promise<ExitCode> {
   const room = ({ name, values }: Axis): typeof USUAL_ROOM =>
     flags.json ? USUAL_ROOM : { ...USUAL_ROOM, across: Math.min(MOST_COLUMNS, mostColumns(name, values, widthOf(io))) };
-  const { policy, persistence } = flags;
+  const { profile, persistence } = flags;
   const plan = sweepPlanOf(parameters, room, {
-    ...(policy === undefined ? {} : { profile: policy }),
+    ...(profile === undefined ? {} : { profile }),
     ...(persistence === undefined ? {} : { persistence }),
   });
   const here = hereOn(plan, flags);

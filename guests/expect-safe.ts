@@ -373,7 +373,7 @@ async function written(...given: Parameters<typeof write>): Promise<WrittenFailu
 async function write(
   subject: LockFactory,
   failure: Omit<ClientFailure, 'schema'>,
-  { reportTo = '.lockstep/guests' }: ExpectSafeOptions,
+  { reportTo = '.lockstep/libraries' }: ExpectSafeOptions,
 ): Promise<{ readonly path: string; readonly report: string }> {
   const { schedule, kind, extending } = failure;
   const recorded = await record(subject, schedule, { extendsItself: extending });

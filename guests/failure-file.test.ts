@@ -33,9 +33,9 @@ it('names what shows it again, to be pasted', () => {
   const of = (from: 'library' | 'file' | 'test' | 'audit', name: string, extending = false): string =>
     replayOf({ client: { from, name }, extending }, 'x/a b.json', 'npx lockstep');
   expect(of('library', 'redlock5', true)).toBe(
-    "npx lockstep guests --replay 'x/a b.json' --libraries redlock5 --extending",
+    "npx lockstep libraries --replay 'x/a b.json' --only redlock5 --auto-extend",
   );
-  expect(of('file', './my-lock.ts')).toBe("npx lockstep guests --replay 'x/a b.json' --library ./my-lock.ts");
+  expect(of('file', './my-lock.ts')).toBe("npx lockstep libraries --replay 'x/a b.json' --file ./my-lock.ts");
   expect(of('audit', 'src/lock.ts')).toBe("npx lockstep audit --replay 'x/a b.json'");
   expect(of('test', 'the client')).toBe("expectSafe(…, { replay: 'x/a b.json' })");
 });

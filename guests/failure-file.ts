@@ -121,7 +121,7 @@ export function replayOf(
 ): string {
   if (client.from === 'audit') return shellCommand(command, 'audit', '--replay', path);
   if (client.from === 'test') return `expectSafe(…, { replay: '${printable(path.replaceAll(/[\\']/g, '\\$&'))}' })`;
-  const which = { library: '--libraries', pair: '--pair', file: '--library' }[client.from];
-  const how = [...(client.sameKey ? ['--same-key'] : []), ...(extending ? ['--extending'] : [])];
-  return shellCommand(command, 'guests', '--replay', path, which, client.name, ...how);
+  const which = { library: '--only', pair: '--pair', file: '--file' }[client.from];
+  const how = [...(client.sameKey ? ['--same-key'] : []), ...(extending ? ['--auto-extend'] : [])];
+  return shellCommand(command, 'libraries', '--replay', path, which, client.name, ...how);
 }

@@ -65,7 +65,7 @@ export interface ExpectSafeOptions {
   readonly reordering?: boolean;
   /**
    * Where the schedule of a failure is written, and a page that shows its run, below the working directory. Default
-   * `.lockstep/guests`.
+   * `.lockstep/libraries`.
    */
   readonly reportTo?: string;
   /** Where a page for those who have to show the result is written if nothing fails, such as `lock-report.html`. Default: none. */

@@ -21,9 +21,9 @@ describe('faults that are changes of the default', () => {
     ['-crash,-power-loss', { crashes: 0, powerLosses: 0, stretch: { ...stretch, restart: 0 } }],
     ['-suspend', { suspends: 0 }],
     ['+loss=2%', { lossPpm: 70_000 }],
-    ['+skew=200ms,-rate', { stepUs: 200_000, stretch: { ...stretch, rate: 0 } }],
+    ['+clock-step=200ms,-clock-drift', { stepUs: 200_000, stretch: { ...stretch, rate: 0 } }],
     ['-skew', { stretch: { ...stretch, step: 0 } }],
-    ['+forget=2', { flushes: 2 }],
+    ['+data-loss=2', { flushes: 2 }],
     ['-forget', { stretch: { ...stretch, forget: 0 } }],
     ['-late, -wall-step', { stretch: { ...stretch, late: 0 }, wallSteps: 0 }],
     ['+lag', { replicaLagUs: 100_000 }],
@@ -33,7 +33,7 @@ describe('faults that are changes of the default', () => {
 
   it('changes what a scenario has, around one', () => {
     const around: FaultModel = { ...WITHIN_ASSUMPTIONS, stretch: NO_STRETCH, stepUs: 106_000 };
-    expect(changed('+skew=1ms,+pause', around)).toEqual({
+    expect(changed('+clock-step=1ms,+pause', around)).toEqual({
       stepUs: 107_000,
       stretch: { ...NO_STRETCH, step: 1 },
       pauses: 3,

@@ -19,12 +19,12 @@ type FaultKind =
   | 'client-crash'
   | 'partition'
   | 'failover'
-  | 'forget'
-  | 'refuse'
+  | 'data-loss'
+  | 'error-replies'
   | 'wall-step'
-  | 'lag'
-  | 'skew'
-  | 'rate'
+  | 'replica-lag'
+  | 'clock-step'
+  | 'clock-drift'
   | 'late'
   | 'loss'
   | 'duplicate'
@@ -59,17 +59,26 @@ const KINDS: Readonly<Record<FaultKind, Kind>> = {
   'client-crash': counted('clientCrashes'),
   partition: counted('partitions'),
   failover: counted('failovers'),
-  forget: counted('flushes', 'forget'),
-  refuse: counted('refusals'),
+  'data-loss': counted('flushes', 'forget'),
+  'error-replies': counted('refusals'),
   'wall-step': counted('wallSteps'),
-  lag: { parse: parseDuration, usual: '100ms', limit: 'replicaLagUs', strain: null },
-  skew: { parse: parseDuration, usual: '50ms', limit: 'stepUs', strain: 'step' },
-  rate: { parse: percent, usual: '1%', limit: 'ratePpm', strain: 'rate' },
+  'replica-lag': { parse: parseDuration, usual: '100ms', limit: 'replicaLagUs', strain: null },
+  'clock-step': { parse: parseDuration, usual: '50ms', limit: 'stepUs', strain: 'step' },
+  'clock-drift': { parse: percent, usual: '1%', limit: 'ratePpm', strain: 'rate' },
   late: { parse: percent, usual: '100%', limit: null, strain: 'late' },
   loss: share('lossPpm'),
   duplicate: share('duplicatePpm'),
   delay: share('spikePpm'),
 };
+
+/** Names of version 0.1, which go with the version after this one. */
+export const FAULTS_RENAMED: ReadonlyMap<string, FaultKind> = new Map([
+  ['forget', 'data-loss'],
+  ['refuse', 'error-replies'],
+  ['lag', 'replica-lag'],
+  ['skew', 'clock-step'],
+  ['rate', 'clock-drift'],
+]);
 
 const NAMES = Object.keys(KINDS) as FaultKind[];
 
@@ -82,7 +91,7 @@ export type FaultChoice =
   | { readonly more: FaultAmounts; readonly less: readonly FaultKind[] };
 
 /**
- * Reads `crash=1,skew=50ms`: only these; `none`: none at all; `+crash=1,-suspend`: what there is by default, changed.
+ * Reads `crash=1,clock-step=50ms`: only these; `none`: none at all; `+crash=1,-suspend`: what there is by default, changed.
  *
  * @throws InputError if a fault is unknown, is named twice or has a wrong amount, or if both forms are mixed.
  */
@@ -112,7 +121,7 @@ interface Part {
 function partOf(text: string): Part {
   const [, sign = '', name = '', amount] = /^\s*([+-]?)\s*([^=]*?)\s*(?:=\s*(.*?)\s*)?$/.exec(text) ?? [];
   if (name === 'none') throw new InputError('"none" leaves no other fault; leave it out, or the others');
-  const kind = NAMES.find((it) => it === name);
+  const kind = FAULTS_RENAMED.get(name) ?? NAMES.find((it) => it === name);
   if (kind === undefined) throw new InputError(`${show(name)} is not a fault; ${meant(name, NAMES, 'there are')}`);
   if (sign === '-') {
     if (amount === undefined) return { sign, kind, amount: 0 };
@@ -152,7 +161,7 @@ function more(faultModel: FaultModel, kind: FaultKind, amount: number): FaultMod
   const isDown = kind === 'crash' || kind === 'power-loss';
   const mostDown = isDown && faultModel.mostDown !== null ? faultModel.mostDown + amount : faultModel.mostDown;
   // Flushed nodes forget whatever a claim has votes to spare.
-  return strained({ ...faultModel, [limit]: sum, mostDown }, kind === 'forget' ? null : strain, 1);
+  return strained({ ...faultModel, [limit]: sum, mostDown }, kind === 'data-loss' ? null : strain, 1);
 }
 
 function without(faultModel: FaultModel, kind: FaultKind): FaultModel {

@@ -18,9 +18,9 @@ export interface SearchSettings {
   /** µs; `ttl` for longer than any key lives. */
   readonly restartDelay?: number | 'ttl';
   readonly persistence?: FaultModel['persistence'];
-  readonly votesWanted?: number | 'all' | 'quorum';
+  readonly targetVotes?: number | 'all' | 'quorum';
   /** A client profile. */
-  readonly policy?: string;
+  readonly profile?: string;
   readonly properties?: readonly PropertyId[];
 }
 
@@ -85,14 +85,14 @@ function faultModelOf(settings: SearchSettings, base: FaultModel): FaultModel {
     policy: policyFor(settings, base.policy),
     persistence: settings.persistence ?? base.persistence,
   };
-  if (typeof settings.votesWanted === 'number' && settings.votesWanted > nodes) {
+  if (typeof settings.targetVotes === 'number' && settings.targetVotes > nodes) {
     throw new InputError(
-      `--votes-wanted: ${settings.votesWanted} is more than there are nodes; use ${nodes}, all or quorum`,
+      `--target-votes: ${settings.targetVotes} is more than there are nodes; use ${nodes}, all or quorum`,
     );
   }
   // Forgetful nodes are a strain of their own, with votes beyond the quorum and nodes that are back at once.
   const stretch =
-    restartDelay === undefined && settings.votesWanted === undefined
+    restartDelay === undefined && settings.targetVotes === undefined
       ? faultModel.stretch
       : { ...faultModel.stretch, forget: 0 };
   if (restartDelay === undefined) return { ...faultModel, stretch };
@@ -106,13 +106,13 @@ function faultModelOf(settings: SearchSettings, base: FaultModel): FaultModel {
 }
 
 function policyFor(settings: SearchSettings, base: Policy): Policy {
-  const { policy, driftAllowance, votesWanted } = settings;
-  if (policy !== undefined && !Object.hasOwn(PROFILES, policy)) {
-    throw new InputError(`--policy: ${notAProfile(policy)}`);
+  const { profile, driftAllowance, targetVotes } = settings;
+  if (profile !== undefined && !Object.hasOwn(PROFILES, profile)) {
+    throw new InputError(`--profile: ${notAProfile(profile)}`);
   }
   const changed = {
     ...(driftAllowance === undefined ? {} : { driftPpm: driftAllowance }),
-    ...(votesWanted === undefined ? {} : { votesWanted }),
+    ...(targetVotes === undefined ? {} : { votesWanted: targetVotes }),
   };
-  return policyWith({ settings: changed }, (policy === undefined ? undefined : PROFILES[policy]) ?? base);
+  return policyWith({ settings: changed }, (profile === undefined ? undefined : PROFILES[profile]) ?? base);
 }

@@ -42,14 +42,13 @@ function quick({ argv, verdict }: Told): string[] {
   if (verb === 'audit' && !argv.includes('--replay')) less.push('--runs', '2');
   // A hook puts the files behind it that are to be committed.
   if (verb === 'audit' && argv.includes('--skip')) less.push('src/lock.ts');
-  if (verb === 'guests' && !argv.includes('--replay')) {
+  if (verb === 'libraries' && !argv.includes('--replay')) {
     const at = less.indexOf('--runs');
     if (at >= 0) less[at + 1] = '1';
     else less.push('--runs', '1');
     if (!less.includes('--no-shrink')) less.push('--no-shrink');
   }
-  if (verb === 'guests' && !less.includes('--library') && !less.includes('--libraries'))
-    less.push('--libraries', 'redlock5');
+  if (verb === 'libraries' && !less.includes('--file') && !less.includes('--only')) less.push('--only', 'redlock5');
   return less;
 }
 
@@ -74,7 +73,7 @@ function expanded(told: Told): Told[] {
 function expected({ argv: [verb], verdict }: Told): readonly number[] {
   if (verdict === 'violated') return verb === 'replay' ? [0] : [1];
   if (verdict !== null) return [0];
-  return verb === 'campaign' || verb === 'guests' ? [0, 1] : [0];
+  return verb === 'campaign' || verb === 'libraries' ? [0, 1] : [0];
 }
 
 describe('every fenced block of the documents', () => {

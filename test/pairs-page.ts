@@ -25,7 +25,7 @@ lost or late, wrong clocks. A test replays each of them: the pair fails, and nei
 4. **No finding is no proof.** The search is the one above, and classes of faults that one of the two does not withstand by itself are left
    out. Leave more than a TTL between the last lock of the old library and the first of the new one if you can.
 
-One pair, with a page of its run: \`lockstep guests --pair redlock4,redis-semaphore\`.
+One pair, with a page of its run: \`lockstep libraries --pair redlock4,redis-semaphore\`.
 
 \`\`\`text
 ${pairsText(report).trimEnd()}

@@ -10,7 +10,7 @@ import { specFor, unitOf } from '../testing/spec.js';
 import { QueuedCampaign } from './queue.js';
 
 /** Two hundred ranges; about one schedule in a thousand fails. */
-const SEARCH = ['--ttl', '10s', '--faults', 'failover=1,lag=1ms', '--seed', 'campaign'];
+const SEARCH = ['--ttl', '10s', '--faults', 'failover=1,replica-lag=1ms', '--seed', 'campaign'];
 const SIZE = ['--runs', '20000', '--range-runs', '100'];
 const RANGES = 200;
 
@@ -124,7 +124,17 @@ describe.skipIf(!canRunOnRedis('campaigns over a queue', 'processes'))('a campai
   });
 
   it('has libraries tested by its workers, and comes to what one process comes to', async () => {
-    const search = ['--guests', 'redlock5', '--classes', 'even', '--runs', '24', '--range-runs', '6', '--json'];
+    const search = [
+      '--libraries',
+      'redlock5',
+      '--fault-classes',
+      'even',
+      '--runs',
+      '24',
+      '--range-runs',
+      '6',
+      '--json',
+    ];
     const here = await lockstep('campaign', ...search, '--workers', '1');
     await lockstep('campaign', ...search, ...flags());
     const ends = await Promise.all([worker().end, worker().end]);
@@ -135,7 +145,7 @@ describe.skipIf(!canRunOnRedis('campaigns over a queue', 'processes'))('a campai
     const writing = started(['campaign', 'failures', ...flags()]);
     const { stdout } = await writing.end;
     const [, file = ''] = /^(\S+deadlock-free\S+\.json)/m.exec(stdout) ?? [];
-    const argv = ['guests', '--replay', join(writing.cwd, file), '--libraries', 'redlock5', '--json'];
+    const argv = ['libraries', '--replay', join(writing.cwd, file), '--only', 'redlock5', '--json'];
     expect(JSON.parse((await lockstep(...argv)).stdout).violations).toContain('hang');
   });
 

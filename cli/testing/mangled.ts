@@ -65,7 +65,7 @@ async function inputsIn(cwd: string): Promise<Input[]> {
   const failure = formatClientFailure({ client, kind: 'belief', extending: false, schedule });
   const config = { check: { ttl: '5s', faults: ['crash=1'], nodes: 5, seed: 'a', shrink: false } };
   await lockstep(['campaign', '--runs', '20', '--range-runs', '10', '--workers', '1', '--out', 'part.json'], { cwd });
-  const exploring = ['explore', '--states', '300', '--checkpoint', 'a.space'];
+  const exploring = ['explore', '--max-states', '300', '--checkpoint', 'a.space'];
   await lockstep(exploring, { cwd });
   const part = readFileSync(join(cwd, 'part.json'));
   const check = ['check', '--config', 'config.json', '--runs', '1', '--workers', '1', '--no-regressions'];

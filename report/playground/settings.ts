@@ -42,7 +42,7 @@ const READERS: Readonly<Record<string, (text: string) => SearchSettings>> = {
     persistence: oneOf(text, { none: 'none', rdb: 'rdb', everysec: 'everysec', always: 'always' }),
   }),
   'restart-delay': (text) => ({ restartDelay: text === 'ttl' ? 'ttl' : parseDuration(text) }),
-  profile: (text) => ({ policy: text }),
+  profile: (text) => ({ profile: text }),
   faults: (text) => ({ faults: faultChoice(text) }),
 };
 

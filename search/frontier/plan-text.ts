@@ -92,7 +92,7 @@ const WAITING: readonly string[] = [
 /** What a known client does otherwise, and the allowance that it takes unless another is asked for. */
 function clientOf(profile: string): { change?: PolicyChange; allowances?: Pick<Point, 'allowance' | 'extra'> } {
   const policy = Object.hasOwn(PROFILES, profile) ? PROFILES[profile] : undefined;
-  if (policy === undefined) throw new InputError(`--policy: ${notAProfile(profile)}`);
+  if (policy === undefined) throw new InputError(`--profile: ${notAProfile(profile)}`);
   const { deviations, habits, settings } = policy;
   const { driftPpm, driftUs, minValidityUs, lockDelayMs } = settings;
   return {

@@ -31,7 +31,9 @@ describe('a sweep of a known client', () => {
   });
 
   it('refuses one that nobody knows', () => {
-    expect(() => sweepPlanOf(['ttl', 'drift'], () => ROOM, { profile: 'nobody' })).toThrow('--policy: "nobody" is not');
+    expect(() => sweepPlanOf(['ttl', 'drift'], () => ROOM, { profile: 'nobody' })).toThrow(
+      '--profile: "nobody" is not',
+    );
   });
 });
 

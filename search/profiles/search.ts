@@ -15,7 +15,7 @@ interface Broken {
 /** Fencing is left out, since no known client has it. */
 const LOOKED_FOR: readonly PropertyId[] = SEARCHED.filter((property) => property !== 'fencing');
 
-/** What breaks in so many runs with the policy of a profile: those of `check --policy` with the same seed. */
+/** What breaks in so many runs with the policy of a profile: those of `check --profile` with the same seed. */
 export function brokenProperties(profile: string, runs: number, seed = '1'): Broken {
   const policy = PROFILES[profile];
   if (policy === undefined) throw new RangeError(`"${profile}" is not a profile`);
