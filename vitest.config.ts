@@ -124,7 +124,7 @@ const config: ViteUserConfig = defineConfig({
         test: {
           ...TOGETHER,
           name: 'guest-searches',
-          include: ['{guests,audit}/**/*.{heavy,prop}.test.ts', 'examples/home-made-lock/*.test.ts'],
+          include: ['{guests,audit}/**/*.{heavy,prop}.test.ts', 'examples/custom-lock/*.test.ts'],
         },
       },
       {

@@ -8,7 +8,7 @@ import { correctionsText, verdictTable } from '../search/profiles/tables.js';
 import { KNOWN_CLIENTS } from '../search/profiles/verdicts.js';
 
 /*
- * Prints docs/profiles.md. With a number as its argument, searches so many schedules for each client.
+ * Prints docs/client-profiles.md. With a number as its argument, searches so many schedules for each client.
  */
 
 const RUNS = Number(process.argv[2] ?? 400);

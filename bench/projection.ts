@@ -9,7 +9,7 @@ import { formatCount } from '../text/format.js';
 import { machine } from './machine.js';
 
 /*
- * What a campaign of 10⁹ histories takes, computed from rates measured here: `npm run docs:projection`.
+ * What a campaign of 10⁹ histories takes, computed from rates measured here: `npm run docs:capacity`.
  */
 
 const HISTORIES = 1_000_000_000;
@@ -118,7 +118,7 @@ function page(): string {
   });
   return `# A campaign of 10⁹ histories
 
-Computed by \`npm run docs:projection\` from rates that it measures, here on ${cores} × ${cpu}, ${memoryGiB} GiB, Node ${node}. They are
+Computed by \`npm run docs:capacity\` from rates that it measures, here on ${cores} × ${cpu}, ${memoryGiB} GiB, Node ${node}. They are
 rates of CPU time: of a searching thread, and of the server, which does one thing at a time.
 
 | measured | |

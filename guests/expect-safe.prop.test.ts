@@ -2,7 +2,7 @@ import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { CheckThenSet } from '../examples/home-made-lock/my-lock.js';
+import { CheckThenSet } from '../examples/custom-lock/my-lock.js';
 import { EIGHT_STYLES } from './testing/clients/eight-styles.js';
 import {
   type Asked,

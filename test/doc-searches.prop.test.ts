@@ -6,7 +6,7 @@ import { commandsOf } from './commands.js';
 /** Searches that end by themselves. What ends after a number of runs is tried with fewer of them, beside its document. */
 const WHOLE: readonly string[] = ['sweep', 'explore'];
 
-const [first = '', ...others] = ['docs/frontier.md', 'docs/tour.md', 'README.md']
+const [first = '', ...others] = ['docs/safety-map.md', 'docs/tour.md', 'README.md']
   .flatMap(commandsOf)
   .filter(([verb = '']) => WHOLE.includes(verb))
   .map((argv) => argv.join(' '));
@@ -17,9 +17,9 @@ async function searched(command: string): Promise<Ran> {
   return ran;
 }
 
-it(`${first} ends as docs/frontier.md says`, async () => {
+it(`${first} ends as docs/safety-map.md says`, async () => {
   const { stdout } = await searched(first);
-  const text = readFileSync(new URL('../docs/frontier.md', import.meta.url), 'utf8');
+  const text = readFileSync(new URL('../docs/safety-map.md', import.meta.url), 'utf8');
   const said = stdout.slice(stdout.indexOf('With a TTL'), stdout.indexOf('\n\ntightest'));
   expect(said.split(/\s+/).length).toBeGreaterThan(20);
   expect(text.replaceAll(/\s+/g, ' ')).toContain(said.replaceAll(/\s+/g, ' '));

@@ -19,8 +19,8 @@ test('the table in docs/scenarios.md is that of the files (vitest -u writes it)'
   await expect(text.slice(0, start) + table + text.slice(end)).toMatchFileSnapshot(file.pathname);
 });
 
-test('what docs/profiles.md says of known clients is what the tests hold (npm run docs:profiles writes it)', () => {
-  const text = readFileSync(new URL('../docs/profiles.md', import.meta.url), 'utf8');
+test('what docs/client-profiles.md says of known clients is what the tests hold (npm run docs:profiles writes it)', () => {
+  const text = readFileSync(new URL('../docs/client-profiles.md', import.meta.url), 'utf8');
   expect(text).toContain(verdictTable(CLIENT_DIFFERENCES));
   expect(text).toContain(correctionsText(CLIENT_DIFFERENCES));
 });
@@ -34,7 +34,7 @@ test('scenarios named in the docs exist', () => {
     'results.md',
     'tour.md',
     'theory.md',
-    'guide.md',
+    'configuration.md',
   ]) {
     const text = readFileSync(new URL(`../docs/${name}`, import.meta.url), 'utf8');
     for (const id of text.match(/\bS\d\d[a-z]?\b/g) ?? []) expect(ids, `${id} in ${name}`).toContain(id);
@@ -48,7 +48,7 @@ test('what the docs show in the playground is there, for every scenario and ever
     return [...text.matchAll(/^\| .*`lockstep playground --at (\S+) --open` \|$/gm)].map(([, at = '']) => at);
   };
   expect(namesIn('scenarios.md')).toEqual(ids);
-  const profiles = namesIn('profiles.md');
+  const profiles = namesIn('client-profiles.md');
   expect(profiles).toEqual(Object.keys(ORIGINS).filter((it) => Object.hasOwn(PROFILES, it)));
   for (const profile of profiles) {
     const { tab, search } = addressOf(fragmentAt({ profile }));

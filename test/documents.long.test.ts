@@ -20,7 +20,7 @@ const SCRIPTS = (JSON.parse(readFileSync(join(TOP, 'package.json'), 'utf8')) as 
 const LOCK_FILE = join(TOP, 'audit/testing/locks/with-node-redis.ts');
 
 /** Tested elsewhere, line by line and with their verdicts, as the pages of findings are. */
-const OWN_TESTS = ['README.md', 'docs/tour.md', 'docs/frontier.md', 'docs/skill/SKILL.md'];
+const OWN_TESTS = ['README.md', 'docs/tour.md', 'docs/safety-map.md', 'docs/skill/SKILL.md'];
 /** What is printed, and not typed. */
 const OUTPUT = ['', 'text', 'mermaid', 'yaml', 'json', 'ts'];
 
@@ -131,7 +131,7 @@ describe.skipIf(!canRunOnRedis(title))(title, () => {
     );
     writeFileSync(
       join(cwd, 'my-lock.ts'),
-      blocksOf('docs/guests.md').find(({ text }) => text.includes('makeLock'))?.text ?? '',
+      blocksOf('docs/libraries.md').find(({ text }) => text.includes('makeLock'))?.text ?? '',
     );
     cpSync(LOCK_FILE, join(cwd, 'src/lock.ts'));
     cpSync(join(TOP, 'examples/risk'), join(cwd, 'examples/risk'), { recursive: true });

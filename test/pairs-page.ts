@@ -9,7 +9,7 @@ export function pairsPage(report: PairsReport): string {
   return `# The matrix of pairs
 
 \`npm run -s docs:pairs\` writes this page (seed \`${seed}\`, ${runs} schedules of each class of faults). [What a pair is, and when it is
-unsafe](guests.md#two-libraries-beside-each-other). ${libraries.length} libraries make ${libraries.length ** 2} ordered pairs. They are put beside each other on one node and on three, with
+unsafe](libraries.md#two-libraries-beside-each-other). ${libraries.length} libraries make ${libraries.length ** 2} ordered pairs. They are put beside each other on one node and on three, with
 one name and with one key, wherever that is another case: ${pairs.length} cases. ${unsafe.length} of them are unsafe, ${calm.length} without any fault. Between
 them they need ${Object.keys(schedules).length} schedules. None has more than ${events} events: locks asked for, extended and released, faults, messages that are
 lost or late, wrong clocks. A test replays each of them: the pair fails, and neither library fails on it by itself.

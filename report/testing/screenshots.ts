@@ -50,7 +50,7 @@ function pagesIn(folder: string): Readonly<Record<string, string>> {
   };
   lockstep('check', '--demo', '--report', 'first.html');
   writeFileSync(join(folder, 'long.json'), formatSchedule(longSchedule(ROUNDS)));
-  copyFileSync(join(ROOT, 'examples', 'home-made-lock', 'my-lock.ts'), join(folder, 'my-lock.ts'));
+  copyFileSync(join(ROOT, 'examples', 'custom-lock', 'my-lock.ts'), join(folder, 'my-lock.ts'));
   lockstep('audit', 'my-lock.ts');
   const found = readdirSync(join(folder, '.lockstep', 'audit')).find((it) => it.endsWith('.html'));
   lockstep('check', '--runs', '2000', '--ttl', '10s', '--no-config', '--report', 'pass.html');
