@@ -147,7 +147,7 @@ const config: ViteUserConfig = defineConfig({
           include: ['{campaign,test}/**/*.long.test.ts', 'real/lock/*.long.test.ts'],
         },
       },
-      // Minutes of real nodes: torture, benchmarks, schedules in real time, containers (which replace a module).
+      // Minutes of real nodes: chaos runs, benchmarks, schedules in real time, containers (which replace a module).
       {
         extends: true,
         test: {

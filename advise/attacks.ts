@@ -1,7 +1,7 @@
 import { deviates, deviationNumber, type Policy, type PolicyChange, quorumOf } from '../deviations/index.js';
 import type { Crash, Fate, Fault } from '../scenarios/index.js';
-import { type Attack, alone, attack, EXACT, type ExpiryModel, type Setting } from '../search/frontier/adversary.js';
-import { observeRun } from '../search/frontier/watch.js';
+import { type Attack, alone, attack, EXACT, type ExpiryModel, type Setting } from '../search/safety-map/adversary.js';
+import { observeRun } from '../search/safety-map/watch.js';
 
 /** What a node does to the votes that it gave. */
 export type Loss =

@@ -4,8 +4,8 @@ import { leastForExclusion } from '../bench/bounds/forgetful.js';
 import { leastAbsence, leastRestartDelay as measuredDelay } from '../bench/bounds/restart.js';
 import { greatestClientStep, greatestClientStop, greatestNodeStep } from '../bench/bounds/steps.js';
 import { policyWith, REFERENCE } from '../deviations/index.js';
-import { ALIGNED, EXACT, WORST, WORST_AT } from '../search/frontier/adversary.js';
-import { allowanceUs } from '../search/frontier/computed.js';
+import { ALIGNED, EXACT, WORST, WORST_AT } from '../search/safety-map/adversary.js';
+import { allowanceUs } from '../search/safety-map/computed.js';
 import {
   type Drift,
   greatestRateForExclusion,
@@ -14,7 +14,7 @@ import {
   type RateCase,
   ROUNDED_DRIFT,
   USUAL_DRIFT,
-} from '../search/frontier/rates.js';
+} from '../search/safety-map/rates.js';
 import type { Stress } from './attacks.js';
 import { agrees, type Figure, leastAllowance, leastGuard, leastRestartDelay, leastVotes } from './figures.js';
 

@@ -1,6 +1,6 @@
 import { deviates, deviationNumber, driftAllowanceUs, quorumOf } from '../deviations/index.js';
-import { EXACT } from '../search/frontier/adversary.js';
-import { countedAbsenceUs, faultyForExclusion, shortfallUs } from '../search/frontier/computed.js';
+import { EXACT } from '../search/safety-map/adversary.js';
+import { countedAbsenceUs, faultyForExclusion, shortfallUs } from '../search/safety-map/computed.js';
 import { countsCutStamps, type RestartClock, type Stress } from './attacks.js';
 
 /*

@@ -1,6 +1,6 @@
 import { driftAllowanceUs, type Policy, policyPlus, quorumOf } from '../deviations/index.js';
 import type { PropertyId, Schedule } from '../scenarios/index.js';
-import { least } from '../search/frontier/bisect.js';
+import { least } from '../search/safety-map/bisect.js';
 import { attackOf, isShared, type Loss, type LossyDisk, type RestartClock, type Stress } from './attacks.js';
 import { computedAllowanceUs, computedDelayUs, computedGuardUs, computedTtlUs, computedVotes } from './computed.js';
 import type { Unknown } from './unknowns.js';

@@ -1,6 +1,6 @@
 import { choiceOf, deviates } from '../deviations/index.js';
 import { plainCluster, plainLock, type Schedule } from '../scenarios/index.js';
-import { observeRun } from '../search/frontier/watch.js';
+import { observeRun } from '../search/safety-map/watch.js';
 import { nodeName } from '../sim/index.js';
 import type { System } from './system.js';
 

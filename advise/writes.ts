@@ -1,9 +1,9 @@
 import { driftAllowanceUs } from '../deviations/index.js';
 import { judge } from '../properties/judge.js';
 import type { Schedule, WritePlan } from '../scenarios/index.js';
-import { alone, EXACT } from '../search/frontier/adversary.js';
-import { greatest } from '../search/frontier/bisect.js';
-import { observeRun } from '../search/frontier/watch.js';
+import { alone, EXACT } from '../search/safety-map/adversary.js';
+import { greatest } from '../search/safety-map/bisect.js';
+import { observeRun } from '../search/safety-map/watch.js';
 import { countsCutStamps, playedPolicy, type Stress } from './attacks.js';
 
 /** A write of the holder: it looks at what is left of its lock as late as it can, or writes at the end of its work. */

@@ -1,11 +1,11 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
-import { torture } from '../cli/bench-torture.js';
+import { chaos } from '../cli/chaos.js';
+import { CHAOS_CLIENTS, SIMULATED_EDITIONS } from '../cli/chaos-words.js';
 import { Exit } from '../cli/exit-codes.js';
 import type { Io } from '../cli/io.js';
 import { ProgressLine } from '../cli/progress.js';
-import { SIMULATED_EDITIONS, TORTURE_CLIENTS } from '../cli/torture-words.js';
 import { wordList } from '../cli/values.js';
 import { benchDocument, safetyDocument } from '../real/bench/document.js';
 import { drawBench, type Health, runBench, runSafety, type Shape } from '../real/bench/index.js';
@@ -14,7 +14,7 @@ import { parseDuration } from '../scenarios/duration.js';
 /*
  * Measures on real nodes, and writes what was found into docs/results.md and docs/bench.svg:
  *
- *   node dist/bench/real-results.js [bench] [safety] [torture] [--effort 1] [--rounds 21] [--nodes 5,3,1] [--torture 60s]
+ *   node dist/bench/real-results.js [bench] [safety] [chaos] [--effort 1] [--rounds 21] [--nodes 5,3,1] [--chaos 60s]
  *     [--seed 24] [--clients ioredis@6,node-redis@6] [--simulated redis@8.4.0]
  *
  * Each part is written as soon as it is there. A part that was interrupted is not.
@@ -28,7 +28,7 @@ const { values, positionals } = parseArgs({
     nodes: { type: 'string', default: '5,3,1' },
     shapes: { type: 'string' },
     healths: { type: 'string' },
-    torture: { type: 'string', default: '60s' },
+    chaos: { type: 'string', default: '60s' },
     seed: { type: 'string' },
     clients: { type: 'string', default: 'ioredis@5' },
     simulated: { type: 'string', default: '' },
@@ -85,28 +85,28 @@ async function recordSafety(): Promise<number> {
   return unsafe ? Exit.violated : Exit.ok;
 }
 
-async function recordTorture(): Promise<number> {
+async function recordChaos(): Promise<number> {
   const [load = 0] = loadavg();
   let told = '';
-  mkdirSync('.lockstep/torture', { recursive: true });
-  const code = await torture(
+  mkdirSync('.lockstep/chaos', { recursive: true });
+  const code = await chaos(
     {
-      torture: parseDuration(values.torture),
+      duration: parseDuration(values.chaos),
       seed: values.seed,
-      clients: wordList('a client', TORTURE_CLIENTS)(values.clients),
+      clients: wordList('a client', CHAOS_CLIENTS)(values.clients),
       simulated: values.simulated === '' ? [] : wordList('an edition', SIMULATED_EDITIONS)(values.simulated),
     },
     { ...io, stdout: { write: (text) => (told += text) } },
   );
   if (code !== Exit.interrupted)
-    writeSection('torture', `Load average ${load.toFixed(2)} before.\n\n\`\`\`\n${told.trimEnd()}\n\`\`\``);
+    writeSection('chaos', `Load average ${load.toFixed(2)} before.\n\n\`\`\`\n${told.trimEnd()}\n\`\`\``);
   return code;
 }
 
 const PARTS: readonly (readonly [string, () => Promise<number>])[] = [
   ['bench', recordBench],
   ['safety', recordSafety],
-  ['torture', recordTorture],
+  ['chaos', recordChaos],
 ];
 for (const [name, record] of PARTS) {
   if (positionals.length > 0 && !positionals.includes(name)) continue;

@@ -2,13 +2,11 @@ import type { Command } from 'commander';
 import { MOST_NODES } from '../core/nodes.js';
 import { HEALTHS, SHAPES } from '../real/bench/types.js';
 import { CLIENT_LIBRARIES } from '../real/client-libraries.js';
-import { parseDuration } from '../scenarios/duration.js';
 import { InputError, show } from '../scenarios/input-error.js';
 import type { ExitCode } from './exit-codes.js';
 import type { BenchFlags } from './flags.js';
 import type { Finish, Io } from './io.js';
 import { listOption, option } from './option.js';
-import { SIMULATED_EDITIONS, TORTURE_CLIENTS } from './torture-words.js';
 import { whole, wordList } from './values.js';
 
 const MOST_ROUNDS = 1_000;
@@ -23,13 +21,7 @@ Examples:
   lockstep bench --shapes serial --healths healthy,one-stopped --rounds 7
   lockstep bench --no-peers --shapes serial --healths healthy --clients node-redis@5,node-redis@6
   lockstep bench --require                exits with 4 if a threshold is missed
-  lockstep bench --safety                 exits with 1 if the lock claims what it has not
-  lockstep bench --torture 60s            real nodes are killed, stopped, cut off and skewed within the
-                                          lock's assumptions, then restarted at once, outside of them;
-                                          exits with 1 for a violation within, 2 if none shows outside
-  lockstep bench --torture 60s --seed 7   the same faults at the same times, as far as the machine keeps them
-  lockstep bench --torture 60s --clients ioredis@6,node-redis@6,iovalkey --simulated redis@8.4.0,valkey@9.0.0
-                                          processes with a client each, in turns; servers with IFEQ among the nodes`;
+  lockstep bench --safety                 exits with 1 if the lock claims what it has not`;
 
 /** Defines `bench`. */
 export function defineBench(program: Command, io: Io, finish: Finish): void {
@@ -44,28 +36,13 @@ export function defineBench(program: Command, io: Io, finish: Finish): void {
     .addOption(
       listOption(
         '--clients <c,…>',
-        `the lock on these clients too, each beside its own floor: ${CLIENT_LIBRARIES.join(', ')} (none); with --torture what its processes use, in turns, also upstash (ioredis@5)`,
-        wordList('a client', TORTURE_CLIENTS),
+        `the lock on these clients too, each beside its own floor: ${CLIENT_LIBRARIES.join(', ')} (none)`,
+        wordList('a client', CLIENT_LIBRARIES),
       ),
     )
     .option('--no-peers', 'measure no other libraries')
     .option('--picture <file.svg>', 'draw the result too')
     .option('--require', 'exit with 4 if a threshold is missed')
-    .addOption(
-      option(
-        '--torture <time>',
-        'no benchmark: strike nodes and clients for so long, and check the locks',
-        parseDuration,
-      ),
-    )
-    .option('--seed <text>', 'what the faults of --torture come from (drawn)')
-    .addOption(
-      listOption(
-        '--simulated <e,…>',
-        `with --torture the last nodes, as simulated servers: ${SIMULATED_EDITIONS.join(', ')} (none)`,
-        wordList('an edition', SIMULATED_EDITIONS),
-      ),
-    )
     .option('--safety', 'no benchmark: act out what has fooled locks, and compare what they claim')
     .option('--json', 'print one JSON object')
     .addHelpText('after', EXAMPLES)
@@ -75,28 +52,12 @@ export function defineBench(program: Command, io: Io, finish: Finish): void {
 }
 
 async function carryOut(flags: BenchFlags, io: Io): Promise<ExitCode> {
-  const { torture: time, safety: isSafety, json, nodes, peers, seed, simulated, ...others } = flags;
-  for (const [name, value] of Object.entries({ seed, simulated })) {
-    if (value !== undefined && time === undefined) throw new InputError(`--${name} goes with --torture only`);
-  }
-  const asJson = json === undefined ? {} : { json };
+  const { safety: isSafety, json, peers, ...others } = flags;
   if (isSafety) {
-    if (Object.keys(others).length > 0 || nodes !== undefined || time !== undefined) {
+    if (Object.keys(others).length > 0)
       throw new InputError('--safety measures nothing: it goes with --json and --no-peers only');
-    }
     const { safety } = await import('./bench-safety.js');
-    return safety({ peers, ...asJson }, io);
-  }
-  if (time !== undefined) {
-    const { clients, ...forBench } = others;
-    if (Object.keys(forBench).length > 0 || !peers || (nodes?.length ?? 1) !== 1) {
-      throw new InputError(
-        '--torture measures nothing: it goes with --seed, --clients, --simulated, --json and one number of --nodes only',
-      );
-    }
-    const [count] = nodes ?? [];
-    const { torture } = await import('./bench-torture.js');
-    return torture({ torture: time, nodes: count, seed, clients, simulated, ...asJson }, io);
+    return safety({ peers, ...(json === undefined ? {} : { json }) }, io);
   }
   const { bench } = await import('./bench.js');
   return bench(flags, io);

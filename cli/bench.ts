@@ -1,18 +1,9 @@
 import { drawBench, formatBench, runBench } from '../real/bench/index.js';
-import type { ClientLibrary } from '../real/client-libraries.js';
-import type { TortureClient } from '../real/torture/index.js';
-import { InputError } from '../scenarios/input-error.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import type { BenchFlags } from './flags.js';
 import { type Io, say, writeJson } from './io.js';
 import { ProgressLine } from './progress.js';
 import { writeNamed } from './write-file.js';
-
-/** Commands by REST are no floor: they go through a bridge. */
-function measurable(client: TortureClient): ClientLibrary {
-  if (client === 'upstash') throw new InputError('--clients upstash goes with --torture only');
-  return client;
-}
 
 /** Measures the lock on real nodes. */
 export async function bench(flags: BenchFlags, io: Io): Promise<ExitCode> {
@@ -21,7 +12,7 @@ export async function bench(flags: BenchFlags, io: Io): Promise<ExitCode> {
   const started = Date.now();
   const result = await runBench({
     ...options,
-    clients: clients.map(measurable),
+    clients,
     signal: io.signal,
     onProgress: ({ done, total, nodes, shape, health }) => {
       const leftS = Math.round(((Date.now() - started) / done / 1000) * (total - done));

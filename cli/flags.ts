@@ -1,12 +1,11 @@
 import type { Unknown } from '../advise/unknowns.js';
 import type { ClientKind } from '../audit/clients.js';
 import type { Health, Shape } from '../real/bench/types.js';
-import type { TortureClient } from '../real/torture/index.js';
+import type { ClientLibrary } from '../real/client-libraries.js';
 import type { BoundId } from '../search/fault-model.js';
 import type { SearchSettings } from '../search/settings.js';
 import type { StrategyName } from '../search/strategy-info.js';
 import type { Reporter } from './reporters/outcome.js';
-import type { SimulatedEdition } from './torture-words.js';
 
 /*
  * What the flags of each verb are once they are read.
@@ -89,19 +88,13 @@ export interface BenchFlags {
   readonly healths?: readonly Health[];
   readonly rounds?: number;
   readonly effort?: number;
-  readonly clients?: readonly TortureClient[];
+  readonly clients?: readonly ClientLibrary[];
   readonly peers: boolean;
   readonly require?: boolean;
   /** Where the picture goes. */
   readonly picture?: string;
   /** Situations acted out instead of a benchmark. */
   readonly safety?: boolean;
-  /** µs; a torture run instead of a benchmark. */
-  readonly torture?: number;
-  /** What the faults of a torture run come from. */
-  readonly seed?: string;
-  /** Editions of simulated servers among its nodes. */
-  readonly simulated?: readonly SimulatedEdition[];
   readonly json?: boolean;
 }
 

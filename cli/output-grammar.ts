@@ -1,6 +1,6 @@
 import { PROPERTIES } from '../properties/property-info.js';
 import * as z from '../scenarios/zod.js';
-import { PARAMETERS } from '../search/frontier/index.js';
+import { PARAMETERS } from '../search/safety-map/index.js';
 import { advise } from './advise-grammar.js';
 import { doctor } from './doctor-grammar.js';
 import { guestPairs } from './pairs-grammar.js';

@@ -113,7 +113,7 @@ inBrowser('two schedules are one page: both pictures, where they part, and both 
 
 for (const dark of [false, true]) {
   inBrowser(`the page of a sweep has nothing that axe finds wrong, ${dark ? 'dark' : 'light'}`, async (browser) => {
-    const path = join(emptyFolder(), 'frontier.html');
+    const path = join(emptyFolder(), 'safety-map.html');
     const { code, stderr } = await lockstep('sweep', 'ttl=1s,5s,10s', 'drift=0..2%/5', '--report', path);
     expect([code, stderr]).toEqual([Exit.ok, '']);
     const { page, context, problems } = await openAny(browser, pathToFileURL(path).href, dark);

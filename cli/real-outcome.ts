@@ -1,7 +1,7 @@
 import { policyOf } from '../deviations/index.js';
 import { judgeAsExpected, judgedProperties } from '../properties/expectation.js';
 import { judgeObserved, type ObservedVerdict, showsOutside } from '../properties/history/observed.js';
-import { notReplayableReason, type Observation, playOnRedis } from '../real/stage/index.js';
+import { notReplayableReason, type Observation, playOnRedis } from '../real/replay/index.js';
 import type { Expectation, PropertyId, Schedule, Verdict } from '../scenarios/index.js';
 import { findReplayable, NOISE, type Noise, type Playable, standsIn } from './retime/margin.js';
 

@@ -43,6 +43,12 @@ it('takes a verb by its old name, with its flags', async () => {
   expect(code).toBe(64);
 });
 
+it('takes a chaos run for what it was called as a benchmark', async () => {
+  const { stderr, code } = await lockstep(['bench', '--torture', '5']);
+  expect(stderr).toContain(`${noteOf('--torture', '--duration')}lockstep: --duration: duration "5" has no unit`);
+  expect(code).toBe(64);
+});
+
 it('leaves the flags of other verbs alone', async () => {
   const { stderr } = await lockstep(['explore', '--drift', '9']);
   expect(stderr).toContain('--drift');

@@ -23,6 +23,7 @@ const FLAGS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   list: { policies: 'profiles' },
   sweep: { policy: 'profile' },
   risk: { policy: 'profile' },
+  chaos: { torture: 'duration' },
   explore: { bug: 'mutant', states: 'max-states', allowance: 'drift-allowance' },
   libraries: { libraries: 'only', library: 'file', faults: 'fault-classes', extending: 'auto-extend' },
 };
@@ -40,8 +41,10 @@ export function nameNow(verb: string, flag: string): string {
 
 /** A command line with the names of today; for each other one, a note says what it is called now. */
 export function withNamesOfToday(words: readonly string[], io: Io): string[] {
-  const [first, ...rest] = words;
-  if (first === undefined) return [];
+  const [given, ...rest] = words;
+  if (given === undefined) return [];
+  // A chaos run was a benchmark that measured nothing.
+  const first = given === 'bench' && rest.some((it) => /^--torture(=|$)/.test(it)) ? 'chaos' : given;
   const note = (old: string, now: string): string => {
     if (old !== now) say(io, `${old} is called ${now} now; the old name goes with the next version`);
     return now;

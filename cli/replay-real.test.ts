@@ -23,15 +23,12 @@ test.each([
   [['replay', 'S03', '--real', '--with', 'ttl=2s'], '--real plays a schedule as it is'],
   [['replay', 'S03', '--real', '--format', 'json'], '--real plays a schedule as it is'],
   [['replay', '--real'], 'replay what?'],
-  [['bench', '--torture', '5'], '--torture: duration "5" has no unit'],
-  [['bench', '--torture', '5s', '--rounds', '3'], '--torture measures nothing'],
-  [['bench', '--clients', 'upstash'], '--clients upstash goes with --torture only'],
-  [['bench', '--simulated', 'redis@8.4.0'], '--simulated goes with --torture only'],
-  [['bench', '--torture', '5s', '--simulated', 'redis@8.4'], '--simulated: "redis@8.4" is not an edition'],
-  [
-    ['bench', '--torture', '5s', '--nodes', '1', '--simulated', 'redis@8.4.0,valkey@9.0.0'],
-    '--simulated names 2 nodes',
-  ],
+  [['chaos', '--duration', '5'], '--duration: duration "5" has no unit'],
+  [['chaos', '--rounds', '3'], "unknown option '--rounds'"],
+  [['bench', '--clients', 'upstash'], '--clients: "upstash" is not a client'],
+  [['bench', '--safety', '--rounds', '3'], '--safety measures nothing'],
+  [['chaos', '--simulated', 'redis@8.4'], '--simulated: "redis@8.4" is not an edition'],
+  [['chaos', '--nodes', '1', '--simulated', 'redis@8.4.0,valkey@9.0.0'], '--simulated names 2 nodes'],
 ])('%s is refused in one sentence', async (argv, sentence) => {
   const { code, stdout, stderr } = await lockstep(argv);
   expect({ code, stdout }).toEqual({ code: 64, stdout: '' });

@@ -6,6 +6,7 @@ import { defineAdvise } from './advise-command.js';
 import { defineAudit } from './audit-command.js';
 import { defineBench } from './bench-command.js';
 import { defineCampaign } from './campaign-command.js';
+import { defineChaos } from './chaos-command.js';
 import { defineCheck } from './check-command.js';
 import { defineCompletion } from './completion-command.js';
 import { applyConfig, configChoice, isConfigured, loadConfig } from './config.js';
@@ -110,6 +111,7 @@ function makeProgram(io: Io, finish: Finish): Command {
   defineMcp(program, io, finish);
   defineVerify(program, io, finish);
   defineBench(program, io, finish);
+  defineChaos(program, io, finish);
   defineCampaign(program, io, finish);
   defineDoctor(program, io, finish);
   defineCompletion(program, io, finish);

@@ -38,8 +38,8 @@ Examples:
   lockstep sweep ttl drift --profile redsync-4           the same of a known client, with its own allowance
   lockstep sweep faulty restart-delay --persistence always
                                                         what a disk changes about restarts
-  lockstep sweep ttl drift --report frontier.html       the same as a page with a chart
-  lockstep sweep ttl drift --report frontier.html --here ttl=10s,drift=0.2%
+  lockstep sweep ttl drift --report safety-map.html       the same as a page with a chart
+  lockstep sweep ttl drift --report safety-map.html --here ttl=10s,drift=0.2%
                                                         the same with "you are here"`;
 
 /** Defines `sweep`. */

@@ -1,16 +1,16 @@
 import { judge } from '../properties/index.js';
+import { ANSI, PLAIN } from '../report/index.js';
 import {
   type EdgeCommand,
-  frontierMap,
-  frontierPage,
-  frontierSentence,
   type Here,
   mostColumns,
   phrase,
+  safetyMapLines,
+  safetyMapPage,
+  safetyMapSentence,
   settingWords,
   theorySentence,
-} from '../report/frontier/index.js';
-import { ANSI, PLAIN } from '../report/index.js';
+} from '../report/safety-map/index.js';
 import { InputError } from '../scenarios/input-error.js';
 import { named } from '../scenarios/named.js';
 import {
@@ -25,7 +25,7 @@ import {
   sweepPlanOf,
   USUAL_ROOM,
   type WitnessRun,
-} from '../search/frontier/index.js';
+} from '../search/safety-map/index.js';
 import { wrap } from '../text/format.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import { expectedOf, replayCommand, writeScenario } from './failure-file.js';
@@ -52,20 +52,20 @@ export async function sweepMap(parameters: readonly string[], flags: SweepFlags,
   const here = hereOn(plan, flags);
   const line = new ProgressLine(io);
   const began = performance.now();
-  const frontier = await sweep(plan, {
+  const map = await sweep(plan, {
     signal: io.signal,
     onProgress: (done, total) => line.show(progressText(done, total, performance.now() - began)),
   });
   line.end();
-  const edge = edgeOf(frontier);
-  const shown = edge === null ? null : { edge, ...writeEdge(frontier, edge, io) };
-  if (flags.json) writeJson(io, 'lockstep.sweep/1', sweepJson(frontier, shown));
-  else io.stdout.write(sweepText(frontier, shown, io));
+  const edge = edgeOf(map);
+  const shown = edge === null ? null : { edge, ...writeEdge(map, edge, io) };
+  if (flags.json) writeJson(io, 'lockstep.sweep/1', sweepJson(map, shown));
+  else io.stdout.write(sweepText(map, shown, io));
   if (flags.report !== undefined) {
-    writeNamed('--report', flags.report, frontierPage(frontier, commandsOf(shown), here), io.cwd);
+    writeNamed('--report', flags.report, safetyMapPage(map, commandsOf(shown), here), io.cwd);
     if (!flags.json) io.stdout.write(`${'report'.padEnd(LABEL_WIDTH)}${flags.report}\n`);
   }
-  return frontier.interrupted ? Exit.interrupted : Exit.ok;
+  return map.interrupted ? Exit.interrupted : Exit.ok;
 }
 
 /** Where the reader is, for the page. */
@@ -93,10 +93,10 @@ interface Shown {
   readonly safe: Written;
 }
 
-function writeEdge(frontier: SafetyMap, edge: BoundaryWitness, io: Io): Omit<Shown, 'edge'> {
+function writeEdge(map: SafetyMap, edge: BoundaryWitness, io: Io): Omit<Shown, 'edge'> {
   return {
-    violated: writeRun(frontier, edge, edge.tightest, io),
-    safe: writeRun(frontier, edge, edge.deepestSafe, io),
+    violated: writeRun(map, edge, edge.tightest, io),
+    safe: writeRun(map, edge, edge.deepestSafe, io),
   };
 }
 
@@ -108,7 +108,7 @@ function writeRun({ plan }: SafetyMap, { x, property }: BoundaryWitness, { at, c
     {
       schema: 'lockstep.scenario/1',
       id,
-      title: `${cell.verdict === 'safe' ? 'Just inside' : 'Just outside'} the frontier: ${where}`,
+      title: `${cell.verdict === 'safe' ? 'Just inside' : 'Just outside'} the edge: ${where}`,
       story: `The optimal adversary against a lock with ${where}.`,
       source: 'measured by lockstep sweep',
       schedule: cell.schedule,
@@ -132,16 +132,16 @@ function commandsOf(shown: Shown | null): EdgeCommand[] {
   ].flatMap(({ title, command }) => (command === null ? [] : { title, command }));
 }
 
-function sweepText(frontier: SafetyMap, shown: Shown | null, io: Io): string {
-  const { plan, columns, interrupted } = frontier;
+function sweepText(map: SafetyMap, shown: Shown | null, io: Io): string {
+  const { plan, columns, interrupted } = map;
   const width = widthOf(io);
   const paint = hasColour(io) ? ANSI : PLAIN;
   const { agree, cells } = agreementOf(columns);
-  const about = [frontierSentence(frontier), theorySentence(frontier, shown?.edge ?? null, agree, cells)];
+  const about = [safetyMapSentence(map), theorySentence(map, shown?.edge ?? null, agree, cells)];
   const lines = [
     ...wrap(`Optimal adversary: ${settingWords(plan)}.`, width),
     '',
-    ...frontierMap(frontier, width, paint),
+    ...safetyMapLines(map, width, paint),
     '',
     ...(interrupted ? [`Interrupted: ${columns.length} of ${plan.x.values.length} columns were measured.`] : []),
     ...about.flatMap((text, i) => wrap(text, width).map((it) => (i === 0 ? paint.strong(it) : it))),
@@ -152,8 +152,8 @@ function sweepText(frontier: SafetyMap, shown: Shown | null, io: Io): string {
   return `${lines.join('\n')}\n`;
 }
 
-function sweepJson(frontier: SafetyMap, shown: Shown | null): object {
-  const { plan, columns, focus, interrupted } = frontier;
+function sweepJson(map: SafetyMap, shown: Shown | null): object {
+  const { plan, columns, focus, interrupted } = map;
   return {
     x: plan.x,
     y: plan.y,
@@ -161,7 +161,7 @@ function sweepJson(frontier: SafetyMap, shown: Shown | null): object {
     persistence: plan.persistence ?? 'none',
     fixed: plan.base,
     columns,
-    answer: frontierSentence(frontier),
+    answer: safetyMapSentence(map),
     focus,
     agreement: agreementOf(columns),
     ...(shown === null

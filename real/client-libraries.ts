@@ -8,7 +8,7 @@ import type { AnyClient } from 'lockstep-redlock';
 
 const require = createRequire(import.meta.url);
 
-/** Clients that locks are measured and tortured on, at the versions that this package is developed with. */
+/** Clients that locks are measured on, and chaos runs use, at the versions that this package is developed with. */
 export type ClientLibrary = 'ioredis@5' | 'ioredis@6' | 'iovalkey' | 'node-redis@5' | 'node-redis@6';
 
 /** By which name each is loaded, and its major version. */

@@ -3,7 +3,7 @@ import {
   faultyForQuorum,
   greatestSplitNodes,
   leastExtendedNodes,
-} from '../../search/frontier/computed.js';
+} from '../../search/safety-map/computed.js';
 import { leastExtended } from './extensions.js';
 import { leastForExclusion, leastForQuorum, type VoteCase } from './forgetful.js';
 import { compare, type Row } from './row.js';

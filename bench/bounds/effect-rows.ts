@@ -5,8 +5,8 @@ import {
   longestDelayUs,
   lostCounters,
   powerWindowUs,
-} from '../../search/frontier/computed.js';
-import { ROUNDED_DRIFT } from '../../search/frontier/rates.js';
+} from '../../search/safety-map/computed.js';
+import { ROUNDED_DRIFT } from '../../search/safety-map/rates.js';
 import { type EffectCase, longestPause, longestWay } from './effects.js';
 import { COUNTER_SETTING, type CounterCase, leastLostCounters, longestDelay, longestUnsafeCounter } from './fencing.js';
 import { compare, type Row } from './row.js';

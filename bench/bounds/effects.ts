@@ -1,7 +1,7 @@
 import type { Fault, Schedule, WritePlan } from '../../scenarios/index.js';
-import { alone } from '../../search/frontier/adversary.js';
-import { greatest } from '../../search/frontier/bisect.js';
-import { observeRun } from '../../search/frontier/watch.js';
+import { alone } from '../../search/safety-map/adversary.js';
+import { greatest } from '../../search/safety-map/bisect.js';
+import { observeRun } from '../../search/safety-map/watch.js';
 
 const DELAY_US = 1_000;
 const CLAIMED_US = 2 * DELAY_US;

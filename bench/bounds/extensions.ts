@@ -6,9 +6,9 @@ import {
   attack,
   type ExpiryModel,
   type Setting,
-} from '../../search/frontier/adversary.js';
-import { greatest } from '../../search/frontier/bisect.js';
-import { observeRun } from '../../search/frontier/watch.js';
+} from '../../search/safety-map/adversary.js';
+import { greatest } from '../../search/safety-map/bisect.js';
+import { observeRun } from '../../search/safety-map/watch.js';
 
 /** A holder that extends its lock once, half a TTL after its claim. */
 interface ExtensionCase {

@@ -1,8 +1,8 @@
 import type { PolicyChange } from '../../deviations/index.js';
 import type { Fate, Fault } from '../../scenarios/index.js';
-import { type Attack, alone, type Setting, strikeAt } from '../../search/frontier/adversary.js';
-import { greatest } from '../../search/frontier/bisect.js';
-import { observeRun } from '../../search/frontier/watch.js';
+import { type Attack, alone, type Setting, strikeAt } from '../../search/safety-map/adversary.js';
+import { greatest } from '../../search/safety-map/bisect.js';
+import { observeRun } from '../../search/safety-map/watch.js';
 import { subsets } from './forgetful.js';
 
 const TTL_MS = 10_000;

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { type ExpiryModel, WORST_AT } from '../../search/frontier/adversary.js';
+import { type ExpiryModel, WORST_AT } from '../../search/safety-map/adversary.js';
 import {
   type Drift,
   greatestRateForExclusion,
   NO_DRIFT,
   PROPORTIONAL_DRIFT,
   USUAL_DRIFT,
-} from '../../search/frontier/rates.js';
+} from '../../search/safety-map/rates.js';
 import { longestHold } from './extensions.js';
 import { leastForExclusion, leastForQuorum } from './forgetful.js';
 import { leastRestartDelay } from './restart.js';

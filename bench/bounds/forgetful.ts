@@ -1,5 +1,5 @@
 import type { Fault } from '../../scenarios/index.js';
-import { type Attack, strikeAt } from '../../search/frontier/adversary.js';
+import { type Attack, strikeAt } from '../../search/safety-map/adversary.js';
 
 const TTL_MS = 10_000;
 const DELAY_US = 1000;

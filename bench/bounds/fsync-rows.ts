@@ -1,12 +1,12 @@
-import { ALIGNED, WORST } from '../../search/frontier/adversary.js';
+import { ALIGNED, WORST } from '../../search/safety-map/adversary.js';
 import {
   allowanceUs,
   lostExtensionUs,
   powerWindowUs,
   processWindowUs,
   shortfallUs,
-} from '../../search/frontier/computed.js';
-import { ROUNDED_DRIFT } from '../../search/frontier/rates.js';
+} from '../../search/safety-map/computed.js';
+import { ROUNDED_DRIFT } from '../../search/safety-map/rates.js';
 import { FSYNC_SETTING, latestHarmlessLoss, longestUnsafe } from './fsync.js';
 import { compare, type Row } from './row.js';
 

@@ -1,6 +1,6 @@
 import type { Fault } from '../../scenarios/index.js';
-import { type Attack, attack, type ExpiryModel, type Setting } from '../../search/frontier/adversary.js';
-import { greatest } from '../../search/frontier/bisect.js';
+import { type Attack, attack, type ExpiryModel, type Setting } from '../../search/safety-map/adversary.js';
+import { greatest } from '../../search/safety-map/bisect.js';
 
 const TTL_MS = 10_000;
 const DELAY_US = 1_000;

@@ -1,4 +1,4 @@
-import { ALIGNED, EXACT, type ExpiryModel, WORST, WORST_AT } from '../../search/frontier/adversary.js';
+import { ALIGNED, EXACT, type ExpiryModel, WORST, WORST_AT } from '../../search/safety-map/adversary.js';
 import {
   allowanceUs,
   faultyForExclusion,
@@ -7,7 +7,7 @@ import {
   microsPerPpm,
   shortfallUs,
   worstShortfallUs,
-} from '../../search/frontier/computed.js';
+} from '../../search/safety-map/computed.js';
 import {
   greatestRateForExclusion,
   greatestRateForValidity,
@@ -16,7 +16,7 @@ import {
   type RateCase,
   ROUNDED_DRIFT,
   USUAL_DRIFT,
-} from '../../search/frontier/rates.js';
+} from '../../search/safety-map/rates.js';
 import { compare, type Row } from './row.js';
 
 const TTLS_MS = [50, 100, 1_000, 8_000, 10_000, 30_000];

@@ -1,6 +1,6 @@
 import type { Fault } from '../../scenarios/index.js';
-import { type Attack, attack } from '../../search/frontier/adversary.js';
-import { least } from '../../search/frontier/bisect.js';
+import { type Attack, attack } from '../../search/safety-map/adversary.js';
+import { least } from '../../search/safety-map/bisect.js';
 
 /** A node without persistence crashes after it has voted, and returns empty after a delay. */
 export interface RestartCase {

@@ -1,6 +1,6 @@
 import { type Distance, type Fault, plainLock, type Schedule } from '../../scenarios/index.js';
-import { alone } from '../../search/frontier/adversary.js';
-import { observeRun } from '../../search/frontier/watch.js';
+import { alone } from '../../search/safety-map/adversary.js';
+import { observeRun } from '../../search/safety-map/watch.js';
 
 const NEAR_US = 1000;
 const FAR_US = 2000;

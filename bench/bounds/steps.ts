@@ -1,6 +1,6 @@
 import type { Fault } from '../../scenarios/index.js';
-import { ALIGNED, type Attack, attack, type ExpiryModel } from '../../search/frontier/adversary.js';
-import { greatest, least } from '../../search/frontier/bisect.js';
+import { ALIGNED, type Attack, attack, type ExpiryModel } from '../../search/safety-map/adversary.js';
+import { greatest, least } from '../../search/safety-map/bisect.js';
 
 /** A step of clocks while a client holds a lock. */
 interface StepCase {

@@ -1,4 +1,4 @@
-import { ALIGNED, EXACT, type ExpiryModel, WORST } from '../../search/frontier/adversary.js';
+import { ALIGNED, EXACT, type ExpiryModel, WORST } from '../../search/safety-map/adversary.js';
 import {
   allowanceUs,
   countedAbsenceUs,
@@ -14,8 +14,8 @@ import {
   overtakenBelowUs,
   shortfallUs,
   worstShortfallUs,
-} from '../../search/frontier/computed.js';
-import { ROUNDED_DRIFT } from '../../search/frontier/rates.js';
+} from '../../search/safety-map/computed.js';
+import { ROUNDED_DRIFT } from '../../search/safety-map/rates.js';
 import { greatestElapsedFromReply, greatestOvertaken, longestHold, OVERTAKEN } from './extensions.js';
 import { leastAbsence, leastRestartDelay, type RestartCase } from './restart.js';
 import { compare, type Row } from './row.js';

@@ -1,5 +1,5 @@
-import { allowanceUs, longestTimeoutUs } from '../../search/frontier/computed.js';
-import { ROUNDED_DRIFT } from '../../search/frontier/rates.js';
+import { allowanceUs, longestTimeoutUs } from '../../search/safety-map/computed.js';
+import { ROUNDED_DRIFT } from '../../search/safety-map/rates.js';
 import { compare, type Row } from './row.js';
 import { greatestTimeout, type TimeoutCase } from './timeouts.js';
 

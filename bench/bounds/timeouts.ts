@@ -1,7 +1,7 @@
 import type { Fault } from '../../scenarios/index.js';
-import { alone } from '../../search/frontier/adversary.js';
-import { greatest } from '../../search/frontier/bisect.js';
-import { observeRun } from '../../search/frontier/watch.js';
+import { alone } from '../../search/safety-map/adversary.js';
+import { greatest } from '../../search/safety-map/bisect.js';
+import { observeRun } from '../../search/safety-map/watch.js';
 
 /** A client that asks one node after the other, while some of the five do not answer. */
 export interface TimeoutCase {

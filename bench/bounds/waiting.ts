@@ -7,8 +7,8 @@ import {
   type ExpiryModel,
   type Setting,
   strikeAt,
-} from '../../search/frontier/adversary.js';
-import { observeRun } from '../../search/frontier/watch.js';
+} from '../../search/safety-map/adversary.js';
+import { observeRun } from '../../search/safety-map/watch.js';
 
 /** A client that sends its SETs and is never heard of again, and what keeps its keys longest. */
 interface SilenceCase {

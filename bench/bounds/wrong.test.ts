@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { ALIGNED, WORST_AT } from '../../search/frontier/adversary.js';
-import { greatestRateForExclusion, PROPORTIONAL_DRIFT, USUAL_DRIFT } from '../../search/frontier/rates.js';
+import { ALIGNED, WORST_AT } from '../../search/safety-map/adversary.js';
+import { greatestRateForExclusion, PROPORTIONAL_DRIFT, USUAL_DRIFT } from '../../search/safety-map/rates.js';
 import { longestWay } from './effects.js';
 import { greatestElapsedFromReply } from './extensions.js';
 import { leastLostCounters, longestDelay } from './fencing.js';
@@ -84,7 +84,7 @@ describe('what measures', () => {
   const FORMULA = /computed|search\/bounds|assumptions|driftAllowanceUs|deadlineOf|isValid|toleratedDataLoss/;
 
   it('imports no formula', () => {
-    const folders = [import.meta.dirname, join(import.meta.dirname, '../../search/frontier')];
+    const folders = [import.meta.dirname, join(import.meta.dirname, '../../search/safety-map')];
     const files = folders.flatMap((folder) =>
       readdirSync(folder).flatMap((name) => (MEASURING.test(name) ? join(folder, name) : [])),
     );

@@ -5,9 +5,9 @@ import type { Redis, RedisOptions } from 'ioredis';
 import { createClient } from 'redis';
 import { createClient as createClient5 } from 'redis5';
 import { afterEach, describe, expect, test } from 'vitest';
+import { RestBridge } from '../chaos/rest-bridge.js';
 import { provision } from '../provisioner/index.js';
 import { canRunOnRedis } from '../testing/can-run.js';
-import { RestBridge } from '../torture/rest-bridge.js';
 import { LockError, Redlock } from './index.js';
 
 interface NodeRedisOptions {

@@ -5,7 +5,7 @@ import { Redis as Valkey } from 'iovalkey';
 import type { AnyClient, NodeRedisClient, RedlockTransport } from 'lockstep-redlock';
 import { createClient } from 'redis';
 import { createClient as createClient5 } from 'redis5';
-import { RestBridge } from '../torture/rest-bridge.js';
+import { RestBridge } from '../chaos/rest-bridge.js';
 
 /** A client as a program has it, with the options that its library has by default. */
 export interface MadeClient {

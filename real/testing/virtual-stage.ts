@@ -13,11 +13,11 @@ import type { LockLine } from '../../scenarios/history-line.js';
 import type { Fate, Fault, Schedule } from '../../scenarios/index.js';
 import { StandaloneNode } from '../../sim/index.js';
 import { LocalClock, Request } from '../lock/parts.js';
-import type { Unfounded } from '../stage/observation.js';
-import { ObservationRecorder } from '../stage/observation-recorder.js';
-import type { Channel, Sender } from '../stage/proxied-link.js';
-import { ReplayClient } from '../stage/replay-client.js';
-import { ReplayClock } from '../stage/replay-clock.js';
+import type { Unfounded } from '../replay/observation.js';
+import { ObservationRecorder } from '../replay/observation-recorder.js';
+import type { Channel, Sender } from '../replay/proxied-link.js';
+import { ReplayClient } from '../replay/replay-client.js';
+import { ReplayClock } from '../replay/replay-clock.js';
 
 /** A timer of virtual time. */
 interface Due {

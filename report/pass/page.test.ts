@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { FAULT_FREE, sweep } from '../../search/frontier/index.js';
+import { FAULT_FREE, sweep } from '../../search/safety-map/index.js';
 import { curveChart } from './curve-chart.js';
 import { estimatesChart } from './estimates-chart.js';
 import { type EstimateRow, type PassReport, passPage } from './index.js';

@@ -1,7 +1,7 @@
 import { escaped } from '../../text/escaped.js';
-import { MAP_CSS } from '../frontier/map-picture.js';
-import { mapSection, type PageSection } from '../frontier/map-section.js';
 import { DOCUMENT_CSS, htmlPage } from '../page-shell.js';
+import { MAP_CSS } from '../safety-map/map-picture.js';
+import { mapSection, type PageSection } from '../safety-map/map-section.js';
 import { BOUNDS_CSS, boundsChart } from './bounds-chart.js';
 import { CURVE_CSS } from './curve-chart.js';
 import { ESTIMATES_CSS } from './estimates-chart.js';

@@ -1,5 +1,5 @@
-import type { SafetyMap } from '../../search/frontier/index.js';
-import type { Here } from '../frontier/map-picture.js';
+import type { SafetyMap } from '../../search/safety-map/index.js';
+import type { Here } from '../safety-map/map-picture.js';
 
 /** What a page says of a system that nothing was found against, as plain data. All texts are for readers, and are escaped. */
 export interface PassReport {

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { judgeAsExpected } from '../../properties/expectation.js';
 import { mitigate } from '../../scenarios/index.js';
-import { sweepPlanOf, USUAL_ROOM } from '../../search/frontier/index.js';
+import { sweepPlanOf, USUAL_ROOM } from '../../search/safety-map/index.js';
 import { CATALOGUE } from '../testing/scenes.js';
 import { tourOf } from './tour.js';
 

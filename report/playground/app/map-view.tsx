@@ -1,8 +1,8 @@
 import type { JSX } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Schedule } from '../../../scenarios/index.js';
-import { type Axis, cellAt, computedCrossings, type SafetyMap } from '../../../search/frontier/index.js';
-import { AXIS_WORDS, frontierSentence, phrase, settingWords, valueWords } from '../../frontier/phrases.js';
+import { type Axis, cellAt, computedCrossings, type SafetyMap } from '../../../search/safety-map/index.js';
+import { AXIS_WORDS, phrase, safetyMapSentence, settingWords, valueWords } from '../../safety-map/phrases.js';
 
 const MARKS = { safe: '', violated: '×', unavailable: '○' } as const;
 const LEFT = 92;
@@ -29,7 +29,7 @@ export function MapView(props: {
   };
   return (
     <section class="map" aria-label="Safety map">
-      <h2 class="answer">{frontierSentence(map)}</h2>
+      <h2 class="answer">{safetyMapSentence(map)}</h2>
       <p class="config">{settingWords(plan)}</p>
       <Drawing map={map} at={at} onPick={show} />
       <p class="legend">
@@ -88,7 +88,7 @@ function Drawing(props: {
         ref={drawing}
         viewBox={`0 0 ${WIDTH} ${height + BOTTOM}`}
         role="img"
-        aria-label={`Map of ${AXIS_WORDS[y.name]} against ${AXIS_WORDS[x.name]}. ${frontierSentence(map)}`}
+        aria-label={`Map of ${AXIS_WORDS[y.name]} against ${AXIS_WORDS[x.name]}. ${safetyMapSentence(map)}`}
       >
         <Cells map={map} width={width} top={top} />
         <TheoryLine map={map} width={width} top={top} />

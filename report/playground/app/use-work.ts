@@ -1,5 +1,5 @@
 import { useRef, useState } from 'preact/hooks';
-import type { SafetyMap } from '../../../search/frontier/index.js';
+import type { SafetyMap } from '../../../search/safety-map/index.js';
 import { Laboratory } from './laboratory.js';
 import type { Found, Job, Told } from './work.js';
 

@@ -1,7 +1,7 @@
 import type { PropertyId, Schedule } from '../../../scenarios/index.js';
 import { COVERAGE_LABELS, firstUncovered } from '../../../search/coverage-labels.js';
-import { type SafetyMap, sweep, sweepPlanOf } from '../../../search/frontier/index.js';
 import { type FailingRun, RangeSearch, recordOf } from '../../../search/range.js';
+import { type SafetyMap, sweep, sweepPlanOf } from '../../../search/safety-map/index.js';
 import { bodyOf, withBody } from '../../../search/schedule-body.js';
 import { failsLike, soonestRestartUs } from '../../../search/shrinking/fails-like.js';
 import { isolate } from '../../../search/shrinking/isolate.js';

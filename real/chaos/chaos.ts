@@ -10,7 +10,7 @@ import { NodeProxy } from '../proxy/index.js';
 import { ClientPool } from './client-pool.js';
 import { RandomFaultInjector, type TargetNode } from './fault-injector.js';
 import { planFaults, SIDES } from './plan.js';
-import type { TortureOptions, TorturePlan, TortureResult } from './types.js';
+import type { ChaosOptions, ChaosPlan, ChaosResult } from './types.js';
 
 const PROGRESS_MS = 500;
 /** What a call may take on a machine that does much else, and while its process is stopped, ms. */
@@ -29,19 +29,19 @@ const CLEAN_UP_MS = 13_000;
  *
  * @throws ProvisionError where no own processes can be had.
  */
-export async function runTorture(options: TortureOptions): Promise<TortureResult> {
+export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
   const { forMs, faultModel, seed, clients = 6, ttlMs = 1000, nodes = 5, signal, onProgress } = options;
   const { libraries = ['ioredis@5'], others = [] } = options;
   const settings = { seed, faultModel, clients, resources: options.resources ?? 6, ttlMs, nodes, forMs };
   const plan = planFaults(settings);
   const asked = { ...settings, libraries, others: others.map(({ name }) => name) };
-  const written: TorturePlan = { schema: 'lockstep.torture-plan/1', ...asked, plan, performed: [] };
+  const written: ChaosPlan = { schema: 'lockstep.chaos-plan/1', ...asked, plan, performed: [] };
   writeTo(options.planPath, written);
   const clocks = faultModel === 'within';
   await using provided = await provision({ nodes, sources: ['processes', 'package'], clocks, others });
-  const folder = mkdtempSync(join(tmpdir(), 'lockstep-torture-'));
+  const folder = mkdtempSync(join(tmpdir(), 'lockstep-chaos-'));
   const places = await openWays(provided);
-  const resources = Array.from({ length: settings.resources }, (_, i) => `lockstep:torture:${i}`);
+  const resources = Array.from({ length: settings.resources }, (_, i) => `lockstep:chaos:${i}`);
   const pool = new ClientPool(folder, (place) => ({
     seed,
     library: libraries[place % libraries.length] ?? 'ioredis@5',
@@ -97,7 +97,7 @@ export async function runTorture(options: TortureOptions): Promise<TortureResult
 }
 
 /** What the clients told of their calls. */
-function toldBy(pool: ClientPool): Pick<TortureResult, 'calls' | 'acquired' | 'acquiredBy' | 'longestCallMs'> {
+function toldBy(pool: ClientPool): Pick<ChaosResult, 'calls' | 'acquired' | 'acquiredBy' | 'longestCallMs'> {
   const { reports, acquiredBy } = pool;
   return {
     calls: sum(reports.map(({ calls }) => calls)),
@@ -107,13 +107,13 @@ function toldBy(pool: ClientPool): Pick<TortureResult, 'calls' | 'acquired' | 'a
   };
 }
 
-function writeTo(path: string, plan: TorturePlan): void {
+function writeTo(path: string, plan: ChaosPlan): void {
   mkdirSync(dirname(path), { recursive: true });
   writeFileSync(path, layOut(plan));
 }
 
 /** How much later than planned faults began. */
-function lateness({ plan }: TorturePlan, { performed }: RandomFaultInjector): TortureResult['lateMs'] {
+function lateness({ plan }: ChaosPlan, { performed }: RandomFaultInjector): ChaosResult['lateMs'] {
   const late = performed.map(({ fault, begunMs }) => begunMs - (plan[fault]?.atMs ?? begunMs)).sort((a, b) => a - b);
   return { median: late[Math.floor(late.length / 2)] ?? 0, most: late.at(-1) ?? 0 };
 }

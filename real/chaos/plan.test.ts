@@ -4,7 +4,7 @@ import { type PlanOptions, planFaults } from './plan.js';
 
 const OPTIONS: PlanOptions = { seed: '1', faultModel: 'within', clients: 6, ttlMs: 1000, nodes: 5, forMs: 120_000 };
 
-describe('the plan of a torture run', () => {
+describe('the plan of a chaos run', () => {
   test.each(['within', 'outside'] as const)(
     '%s the assumptions is the same for the same seed, and another for another',
     (faultModel) => {

@@ -1,4 +1,4 @@
-import { type CellVerdict, computedCrossings, type SafetyMap } from '../../search/frontier/index.js';
+import { type CellVerdict, computedCrossings, type SafetyMap } from '../../search/safety-map/index.js';
 import { escaped } from '../../text/escaped.js';
 import { type AxisScale, axisScale, spread, stretchesOf } from './map-scale.js';
 import { AXIS_WORDS, valueWords } from './phrases.js';

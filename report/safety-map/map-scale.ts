@@ -1,4 +1,4 @@
-import type { Axis, CellVerdict, SafetyMap } from '../../search/frontier/index.js';
+import type { Axis, CellVerdict, SafetyMap } from '../../search/safety-map/index.js';
 
 /** Where values of an axis lie, in percent of its length. */
 export interface AxisScale {

@@ -2,13 +2,13 @@ import type { ClientLibrary } from '../client-libraries.js';
 import type { OtherServer } from '../provisioner/index.js';
 
 /** What a client process reaches the nodes by: a client of a program, or REST, as Upstash has it, through a bridge of its own. */
-export type TortureClient = ClientLibrary | 'upstash';
+export type ChaosClient = ClientLibrary | 'upstash';
 
 /** Whether the nodes keep to what the lock assumes, or restart at once without what they knew. */
 export type ChaosPhase = 'within' | 'outside';
 
-/** How clients are tortured. */
-export interface TortureOptions {
+/** What a chaos run is. */
+export interface ChaosOptions {
   /** How long, ms, without starting and cleaning up. */
   readonly forMs: number;
   readonly faultModel: ChaosPhase;
@@ -21,7 +21,7 @@ export interface TortureOptions {
   /** Client processes. Default 6. */
   readonly clients?: number;
   /** What they reach the nodes by, in turns. Default `ioredis@5` alone. */
-  readonly libraries?: readonly TortureClient[];
+  readonly libraries?: readonly ChaosClient[];
   /** Servers of other kinds that the last nodes are, one each. Default none. */
   readonly others?: readonly OtherServer[];
   /** How many resources they contend for. Default 6. */
@@ -31,13 +31,13 @@ export interface TortureOptions {
   /** Nodes, which are own server processes. Default 5. */
   readonly nodes?: number;
   /** Called about twice a second. */
-  readonly onProgress?: (progress: TortureProgress) => void;
+  readonly onProgress?: (progress: ChaosProgress) => void;
   /** Ends the run early; everything is cleaned up all the same. */
   readonly signal?: AbortSignal;
 }
 
-/** How far a torture is. */
-interface TortureProgress {
+/** How far a chaos run is. */
+interface ChaosProgress {
   readonly doneMs: number;
   readonly forMs: number;
   /** Calls that have returned. */
@@ -89,15 +89,15 @@ export interface PerformedFault {
 }
 
 /** What is written down of a run, so that it can be made again. */
-export interface TorturePlan {
-  readonly schema: 'lockstep.torture-plan/1';
+export interface ChaosPlan {
+  readonly schema: 'lockstep.chaos-plan/1';
   readonly seed: string;
   readonly faultModel: ChaosPhase;
   readonly clients: number;
   readonly resources: number;
   readonly ttlMs: number;
   readonly nodes: number;
-  readonly libraries: readonly TortureClient[];
+  readonly libraries: readonly ChaosClient[];
   readonly others: readonly string[];
   readonly forMs: number;
   /** The same for the same values above. */
@@ -107,7 +107,7 @@ export interface TorturePlan {
 }
 
 /** What came of it, but for what the histories say. */
-export interface TortureResult {
+export interface ChaosResult {
   readonly faultModel: ChaosPhase;
   readonly seed: string;
   /** Faults that the plan has, and how much later than planned they began: the median and the most, ms. */
@@ -117,7 +117,7 @@ export interface TortureResult {
   /** Whether nodes had clocks to skew. */
   readonly skewed: boolean;
   readonly clients: number;
-  readonly libraries: readonly TortureClient[];
+  readonly libraries: readonly ChaosClient[];
   readonly ttlMs: number;
   readonly seconds: number;
   readonly interrupted: boolean;
@@ -125,7 +125,7 @@ export interface TortureResult {
   readonly calls: number;
   /** Locks that were acquired, and by which clients. */
   readonly acquired: number;
-  readonly acquiredBy: Readonly<Partial<Record<TortureClient, number>>>;
+  readonly acquiredBy: Readonly<Partial<Record<ChaosClient, number>>>;
   /** How often each fault struck. */
   readonly faults: Readonly<Partial<Record<ChaosFault, number>>>;
   /** The longest call, ms, and what no call may take. */
@@ -141,7 +141,7 @@ export interface TortureResult {
 export interface ClientConfig {
   readonly client: string;
   readonly seed: string;
-  readonly library: TortureClient;
+  readonly library: ChaosClient;
   readonly urls: readonly string[];
   readonly historyPath: string;
   readonly resources: readonly string[];

@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs';
-import type { Axis, SafetyMap } from '../../search/frontier/index.js';
+import type { Axis, SafetyMap } from '../../search/safety-map/index.js';
 import { escaped } from '../../text/escaped.js';
 import { type Here, MAP_LEGEND, mapPicture } from './map-picture.js';
 import { axisScale } from './map-scale.js';
@@ -26,7 +26,7 @@ ${MAP_LEGEND}
 ${slider('across', x, map.columns.length)}
 ${slider('up', y, y.values.length)}</div>
 </figure>
-<script type="application/json" id="frontier">${dataOf(map, here)}</script>
+<script type="application/json" id="safety-map">${dataOf(map, here)}</script>
 <script>${script}</script>`,
     script,
   };
@@ -71,8 +71,8 @@ function capital(text: string): string {
 
 /** Reads the script of a map, from the source or from the package that this is built into. */
 function mapScript(): string {
-  const places = ['./chart.js', '../../../report/frontier/chart.js'].map((it) => new URL(it, import.meta.url));
+  const places = ['./chart.js', '../../../report/safety-map/chart.js'].map((it) => new URL(it, import.meta.url));
   const found = places.find((it) => existsSync(it));
-  if (found === undefined) throw new Error('report/frontier/chart.js of the package is missing');
+  if (found === undefined) throw new Error('report/safety-map/chart.js of the package is missing');
   return readFileSync(found, 'utf8');
 }

@@ -6,18 +6,18 @@ import { describe, expect, test } from 'vitest';
 import { type HistoryVerdict, verifyHistory } from '../../properties/history/verify.js';
 import { serverCommand } from '../../wire/index.js';
 import { canRunOnRedis } from '../testing/can-run.js';
-import { runTorture, type TortureResult } from './index.js';
+import { type ChaosResult, runChaos } from './index.js';
 import { planFaults } from './plan.js';
-import type { TortureOptions, TorturePlan } from './types.js';
+import type { ChaosOptions, ChaosPlan } from './types.js';
 
 const FOR_MS = 8_000;
 
-async function tortured(
-  options: Pick<TortureOptions, 'faultModel'> & Partial<TortureOptions>,
-): Promise<{ result: TortureResult; verdict: HistoryVerdict; written: TorturePlan }> {
-  const folder = mkdtempSync(join(tmpdir(), 'lockstep-torture-test-'));
+async function ran(
+  options: Pick<ChaosOptions, 'faultModel'> & Partial<ChaosOptions>,
+): Promise<{ result: ChaosResult; verdict: HistoryVerdict; written: ChaosPlan }> {
+  const folder = mkdtempSync(join(tmpdir(), 'lockstep-chaos-test-'));
   const [historyPath, planPath] = [join(folder, 'run.jsonl'), join(folder, 'run.plan.json')];
-  const result = await runTorture({ historyPath, planPath, seed: 'test', forMs: FOR_MS, ...options });
+  const result = await runChaos({ historyPath, planPath, seed: 'test', forMs: FOR_MS, ...options });
   const verdict = verifyHistory(readFileSync(historyPath, 'utf8').split('\n'));
   return { result, verdict, written: JSON.parse(readFileSync(planPath, 'utf8')) };
 }
@@ -30,9 +30,9 @@ function children(): string[] {
   );
 }
 
-describe.skipIf(!canRunOnRedis('torture', 'processes'))('client processes on five real nodes', () => {
+describe.skipIf(!canRunOnRedis('chaos runs', 'processes'))('client processes on five real nodes', () => {
   test('never hold one lock at once within the assumptions, leave no key, and nobody is stuck', async () => {
-    const { result, verdict, written } = await tortured({ faultModel: 'within' });
+    const { result, verdict, written } = await ran({ faultModel: 'within' });
     expect(verdict.violations).toEqual([]);
     // The plan is the seed's; beside it is what the machine made of it, each fault once and none before its time.
     expect(written.plan).toEqual(planFaults(written));
@@ -54,7 +54,7 @@ describe.skipIf(!canRunOnRedis('torture', 'processes'))('client processes on fiv
       const [flavour, version] = name.split(' ') as ['redis' | 'valkey', string];
       return { name, command: serverCommand({ flavour, version }) };
     });
-    const { result, verdict, written } = await tortured({ faultModel: 'within', forMs: 2 * FOR_MS, libraries, others });
+    const { result, verdict, written } = await ran({ faultModel: 'within', forMs: 2 * FOR_MS, libraries, others });
     expect(verdict.violations).toEqual([]);
     expect(result).toMatchObject({ stuck: [], keysLeft: 0 });
     expect(result.nodes).toMatch(/^3 × .*, 1 × redis 8\.4\.0, 1 × valkey 9\.0\.0 on 127\.0\.0\.1$/);
@@ -68,7 +68,7 @@ describe.skipIf(!canRunOnRedis('torture', 'processes'))('client processes on fiv
     const verdicts: HistoryVerdict[] = [];
     // Somebody has to hold the lock as they forget, which a slow machine may miss in one run.
     for (const seed of ['test', 'again', 'once more']) {
-      const { result, verdict } = await tortured({ faultModel: 'outside', seed });
+      const { result, verdict } = await ran({ faultModel: 'outside', seed });
       expect(result).toMatchObject({ stuck: [], keysLeft: 0 });
       verdicts.push(verdict);
       if (verdict.verdict === 'violated') break;
@@ -81,7 +81,7 @@ describe.skipIf(!canRunOnRedis('torture', 'processes'))('client processes on fiv
     async () => {
       const before = children();
       const controller = new AbortController();
-      const running = tortured({ faultModel: 'within', forMs: 60_000, signal: controller.signal });
+      const running = ran({ faultModel: 'within', forMs: 60_000, signal: controller.signal });
       await sleep(2_500);
       controller.abort();
       expect((await running).result.interrupted).toBe(true);
@@ -92,7 +92,7 @@ describe.skipIf(!canRunOnRedis('torture', 'processes'))('client processes on fiv
   test.skipIf(process.platform !== 'linux')(
     'whose server does not come back end with its reason, and leave what was seen and no process',
     async () => {
-      const folder = mkdtempSync(join(tmpdir(), 'lockstep-torture-test-'));
+      const folder = mkdtempSync(join(tmpdir(), 'lockstep-chaos-test-'));
       const [begun, historyPath, planPath] = ['begun', 'run.jsonl', 'run.plan.json'].map((name) => join(folder, name));
       const script = `[ -e ${begun} ] && exit 7; touch ${begun}; exec redis-server "$@"`;
       const others = [{ name: 'a server that starts once', command: ['sh', '-c', script, 'sh'] }];
@@ -104,7 +104,7 @@ describe.skipIf(!canRunOnRedis('torture', 'processes'))('client processes on fiv
       });
       const options = { ...plan, seed: String(seed), others };
       const before = children();
-      const run = runTorture({ ...options, historyPath: String(historyPath), planPath: String(planPath) });
+      const run = runChaos({ ...options, historyPath: String(historyPath), planPath: String(planPath) });
       await expect(run).rejects.toThrow('ended with code 7');
       expect(readFileSync(String(historyPath), 'utf8')).toContain('"type":"acquire"');
       expect(children().filter((child) => !before.includes(child))).toEqual([]);

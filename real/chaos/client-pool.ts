@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { appendFileSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import type { ClientConfig, ClientReport, TortureClient } from './types.js';
+import type { ChaosClient, ClientConfig, ClientReport } from './types.js';
 
 /** How long a client may take to finish what it is doing when it is told to stop, ms. */
 const STOP_MS = 15_000;
@@ -12,7 +12,7 @@ const SCRIPT = new URL(`./client.${SOURCE ? 'ts' : 'js'}`, import.meta.url);
 
 interface Member {
   readonly name: string;
-  readonly library: TortureClient;
+  readonly library: ChaosClient;
   readonly historyPath: string;
   readonly child: ChildProcess;
   readonly ended: Promise<number | null>;
@@ -21,7 +21,7 @@ interface Member {
   killed: boolean;
 }
 
-/** The client processes of a torture run. Those that are killed are replaced by new ones with new names. */
+/** The client processes of a chaos run. Those that are killed are replaced by new ones with new names. */
 export class ClientPool {
   readonly #folder: string;
   readonly #orders: (place: number) => Omit<ClientConfig, 'client' | 'historyPath'>;
@@ -75,8 +75,8 @@ export class ClientPool {
   }
 
   /** Locks that were acquired by each library. */
-  get acquiredBy(): Readonly<Partial<Record<TortureClient, number>>> {
-    const counts: Partial<Record<TortureClient, number>> = {};
+  get acquiredBy(): Readonly<Partial<Record<ChaosClient, number>>> {
+    const counts: Partial<Record<ChaosClient, number>> = {};
     for (const { library, report } of this.#members) counts[library] = (counts[library] ?? 0) + report.acquired;
     return counts;
   }

@@ -1,8 +1,8 @@
 import seedrandom from 'seedrandom';
-import type { PlannedFault, TorturePlan } from './types.js';
+import type { ChaosPlan, PlannedFault } from './types.js';
 
 /** What a plan is made of: the same gives the same plan, on every machine. */
-export type PlanOptions = Pick<TorturePlan, 'seed' | 'faultModel' | 'clients' | 'ttlMs' | 'nodes' | 'forMs'>;
+export type PlanOptions = Pick<ChaosPlan, 'seed' | 'faultModel' | 'clients' | 'ttlMs' | 'nodes' | 'forMs'>;
 
 /** Nodes that are troubled at one time, most of the time: as many as leave a quorum. */
 const USUAL_TROUBLES = 2;

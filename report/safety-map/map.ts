@@ -3,7 +3,7 @@ import {
   computedCrossings,
   type ParameterName,
   type SafetyMap,
-} from '../../search/frontier/index.js';
+} from '../../search/safety-map/index.js';
 import type { Painter } from '../painter.js';
 import { AXIS_WORDS, valueWords } from './phrases.js';
 
@@ -25,13 +25,13 @@ function labelWidth(name: ParameterName, values: readonly number[]): number {
 }
 
 /** The map as lines of characters, greatest value on top, no line longer than `width` where the axes allow it. */
-export function frontierMap(frontier: SafetyMap, width: number, paint: Painter): string[] {
-  const { plan, columns } = frontier;
+export function safetyMapLines(map: SafetyMap, width: number, paint: Painter): string[] {
+  const { plan, columns } = map;
   const { x, y } = plan;
   const label = labelWidth(y.name, y.values);
   const room = mostColumns(y.name, y.values, width);
   const cell = Math.max(1, Math.min(WIDEST_CELL, Math.floor(room / Math.max(1, x.values.length))));
-  const curves = columns.map((column) => rowsOfCurve(frontier, column.at));
+  const curves = columns.map((column) => rowsOfCurve(map, column.at));
   const rows = y.values.map((value, row) => {
     const cells = columns.map(({ measured }, i) => {
       const verdict = measured[row] ?? 'safe';

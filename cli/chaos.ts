@@ -3,33 +3,34 @@ import { createReadStream } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { type HistoryVerdict, verifyHistory } from '../properties/history/verify.js';
+import { type ChaosClient, type ChaosPhase, type ChaosResult, runChaos } from '../real/chaos/index.js';
 import type { OtherServer } from '../real/provisioner/index.js';
-import { type ChaosPhase, runTorture, type TortureClient, type TortureResult } from '../real/torture/index.js';
 import { InputError } from '../scenarios/input-error.js';
 import { plural } from '../text/format.js';
 import { serverCommand } from '../wire/index.js';
+import type { SimulatedEdition } from './chaos-words.js';
 import { Exit, type ExitCode } from './exit-codes.js';
 import { type Io, writeJson } from './io.js';
 import { ProgressLine } from './progress.js';
-import type { SimulatedEdition } from './torture-words.js';
 import { findingLines } from './verify.js';
 
-/** Flags of `bench --torture`. */
-export interface TortureFlags {
-  /** µs, of the part within the assumptions. */
-  readonly torture: number;
+/** Flags of `chaos`. */
+export interface ChaosFlags {
+  /** µs, of the part within the assumptions; a minute if left out. */
+  readonly duration?: number;
   readonly nodes?: number | undefined;
   /** What the faults come from; drawn if left out. */
   readonly seed?: string | undefined;
-  readonly clients?: readonly TortureClient[] | undefined;
+  readonly clients?: readonly ChaosClient[] | undefined;
   readonly simulated?: readonly SimulatedEdition[] | undefined;
   readonly json?: boolean;
 }
 
 /** Histories are left below the folder that the command runs in. */
-const FOLDER = '.lockstep/torture';
+const FOLDER = '.lockstep/chaos';
 const MOST_SHOWN = 3;
 const DEFAULT_NODES = 5;
+const DEFAULT_US = 60_000_000;
 /** The part outside the assumptions needs one violation, not many, ms. */
 const MOST_OUTSIDE_MS = 60_000;
 /** One process for each client at least. */
@@ -37,35 +38,35 @@ const FEWEST_CLIENTS = 6;
 /** Short enough to be typed again. */
 const MOST_SEED = 1_000_000;
 
-/** One part of a torture run with what its history shows. */
-type Part = TortureResult & { readonly history: string; readonly plan: string } & Omit<HistoryVerdict, 'violations'> & {
+/** One part of a chaos run with what its history shows. */
+type Part = ChaosResult & { readonly history: string; readonly plan: string } & Omit<HistoryVerdict, 'violations'> & {
     readonly violations: HistoryVerdict['violations'];
   };
 
 /**
- * Tortures the lock on real nodes: within what it assumes nothing may be violated, left behind or stuck; outside, where
+ * Injects random faults into real nodes and clients, and checks the history: within what it assumes nothing may be violated, left behind or stuck; outside, where
  * a majority of the nodes forgets at once, a violation must be found, or the first part would prove nothing.
  */
-export async function torture(flags: TortureFlags, io: Io): Promise<ExitCode> {
+export async function chaos(flags: ChaosFlags, io: Io): Promise<ExitCode> {
   const seed = flags.seed ?? String(randomInt(MOST_SEED));
-  const within = await tortured('within', { ...flags, seed }, io);
-  const outside = within.interrupted ? null : await tortured('outside', { ...flags, seed }, io);
-  if (flags.json) writeJson(io, 'lockstep.torture/1', { within, outside });
+  const within = await runPart('within', { ...flags, seed }, io);
+  const outside = within.interrupted ? null : await runPart('outside', { ...flags, seed }, io);
+  if (flags.json) writeJson(io, 'lockstep.chaos/1', { within, outside });
   else io.stdout.write(`${[within, outside].flatMap((part) => (part === null ? [] : partLines(part))).join('\n')}\n`);
   if (within.interrupted || outside === null || outside.interrupted) return Exit.interrupted;
   if (within.verdict === 'violated' || (within.keysLeft ?? 0) > 0 || within.stuck.length > 0) return Exit.violated;
   return within.verdict === 'passed' && outside.verdict === 'violated' ? Exit.ok : Exit.inconclusive;
 }
 
-async function tortured(
+async function runPart(
   faultModel: ChaosPhase,
   {
-    torture: forUs,
+    duration: forUs = DEFAULT_US,
     nodes = DEFAULT_NODES,
     seed,
     clients = ['ioredis@5'],
     simulated = [],
-  }: TortureFlags & { readonly seed: string },
+  }: ChaosFlags & { readonly seed: string },
   io: Io,
 ): Promise<Part> {
   if (simulated.length > nodes)
@@ -74,7 +75,7 @@ async function tortured(
   const history = join(FOLDER, `${faultModel}.jsonl`);
   const plan = join(FOLDER, `${faultModel}.plan.json`);
   const historyPath = join(io.cwd, history);
-  const result = await runTorture({
+  const result = await runChaos({
     faultModel,
     seed,
     historyPath,

@@ -6,7 +6,7 @@ import {
   type ParameterName,
   type SafetyMap,
   type SweepPlan,
-} from '../../search/frontier/index.js';
+} from '../../search/safety-map/index.js';
 import { formatCount, formatPercent, plural } from '../../text/format.js';
 
 /** What each parameter is called at its axis. */
@@ -60,10 +60,10 @@ export function phrase(name: ParameterName, value: number): string {
 }
 
 /** The answer to "how much does my configuration tolerate?", in one sentence. */
-export function frontierSentence(frontier: SafetyMap): string {
-  const { plan, focus } = frontier;
+export function safetyMapSentence(map: SafetyMap): string {
+  const { plan, focus } = map;
   const given = `With ${phrase(plan.x.name, focus.at)}`;
-  const edge = edgeOf(frontier);
+  const edge = edgeOf(map);
   if (edge !== null) return `${given}, ${edgeWords(plan, edge)}.`;
   const y = plan.y.name;
   const [first] = focus.boundaries;

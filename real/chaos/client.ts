@@ -4,10 +4,10 @@ import { openClient } from '../client-libraries.js';
 import { openHistory, type RecordedLock, Recorder } from '../history/recorder.js';
 import { type Draw, streamOf } from './plan.js';
 import { RestBridge } from './rest-bridge.js';
-import type { ClientConfig, ClientReport, TortureClient } from './types.js';
+import type { ChaosClient, ClientConfig, ClientReport } from './types.js';
 
 /*
- * A client process of a torture run: takes and releases locks as real programs do, records what happens, and tells
+ * A client process of a chaos run: takes and releases locks as real programs do, records what happens, and tells
  * its parent how it fares, until it is told to stop or its parent is gone.
  */
 
@@ -15,7 +15,7 @@ const REPORT_MS = 300;
 /** Writes are left out when less validity is left than this, ms. */
 const GUARD_MS = 20;
 
-class TorturedClient {
+class WorkingClient {
   readonly #orders: ClientConfig;
   readonly #recorder: Recorder;
   #report: ClientReport = { calls: 0, acquired: 0, longestCallMs: 0 };
@@ -80,7 +80,7 @@ class TorturedClient {
 }
 
 /** A client of one node. REST goes through a bridge in this process, which reaches the node on the same way as others. */
-async function openNode(library: TortureClient, url: string): Promise<{ readonly client: AnyClient; close(): void }> {
+async function openNode(library: ChaosClient, url: string): Promise<{ readonly client: AnyClient; close(): void }> {
   if (library !== 'upstash') return openClient(library, url);
   const bridge = await RestBridge.open(url, 'the-token');
   return { client: { url: bridge.url, token: bridge.token }, close: () => bridge.close() };
@@ -95,17 +95,17 @@ async function main(orders: ClientConfig): Promise<void> {
   using file = openHistory(orders.historyPath);
   const redlock = new Redlock(clients, { retryCount: 4, retryDelay: 40, retryJitter: 30 });
   const recorder = new Recorder(redlock, { client: orders.client, append: file.append });
-  const tortured = new TorturedClient(orders, recorder);
-  process.on('message', () => tortured.stop());
-  const telling = setInterval(() => tortured.tell(), REPORT_MS);
+  const working = new WorkingClient(orders, recorder);
+  process.on('message', () => working.stop());
+  const telling = setInterval(() => working.tell(), REPORT_MS);
   try {
-    await tortured.work();
+    await working.work();
   } finally {
     clearInterval(telling);
     await redlock.quit();
     for (const { close } of made) close();
   }
-  tortured.tell();
+  working.tell();
   // From here on nothing holds the process, or it is stuck.
   process.disconnect();
 }

@@ -1,9 +1,9 @@
-import { agreementOf, edgeOf, PARAMETERS, type SafetyMap } from '../../search/frontier/index.js';
+import { agreementOf, edgeOf, PARAMETERS, type SafetyMap } from '../../search/safety-map/index.js';
 import { escaped } from '../../text/escaped.js';
 import { DOCUMENT_CSS, htmlPage } from '../page-shell.js';
 import { type Here, MAP_CSS } from './map-picture.js';
 import { mapSection } from './map-section.js';
-import { AXIS_WORDS, frontierSentence, settingWords, theorySentence, valueWords } from './phrases.js';
+import { AXIS_WORDS, safetyMapSentence, settingWords, theorySentence, valueWords } from './phrases.js';
 
 /** A command that shows one of the two runs at the edge. */
 export interface EdgeCommand {
@@ -12,15 +12,15 @@ export interface EdgeCommand {
 }
 
 /** The map as one HTML file that needs nothing else: answer, map, and all edges as a table. */
-export function frontierPage(frontier: SafetyMap, commands: readonly EdgeCommand[], here: Here | null = null): string {
-  const { plan, columns, interrupted } = frontier;
+export function safetyMapPage(map: SafetyMap, commands: readonly EdgeCommand[], here: Here | null = null): string {
+  const { plan, columns, interrupted } = map;
   const { agree, cells } = agreementOf(columns);
-  const answer = frontierSentence(frontier);
+  const answer = safetyMapSentence(map);
   const title = `${AXIS_WORDS[plan.y.name]} against ${AXIS_WORDS[plan.x.name]}`;
   const partly = interrupted
     ? `<p>Interrupted: ${columns.length} of ${plan.x.values.length} columns were measured.</p>`
     : '';
-  const section = mapSection(frontier, here, `Map of ${title}. ${answer} The table below has every edge.`);
+  const section = mapSection(map, here, `Map of ${title}. ${answer} The table below has every edge.`);
   return htmlPage({
     title: `Lockstep: ${title}`,
     css: `${DOCUMENT_CSS}\n${MAP_CSS}\nh1{font-size:20px;max-width:50rem}`,
@@ -29,14 +29,14 @@ export function frontierPage(frontier: SafetyMap, commands: readonly EdgeCommand
 <p class="id">Where the lock is safe · ${escaped(title)}</p>
 <h1>${escaped(answer)}</h1>
 ${section.html}
-<p>${escaped(sizeSentence(frontier))} ${escaped(theorySentence(frontier, edgeOf(frontier), agree, cells))}</p>
+<p>${escaped(sizeSentence(map))} ${escaped(theorySentence(map, edgeOf(map), agree, cells))}</p>
 ${partly}
 <p class="dim">Each cell is a configuration under its optimal adversary, run in the simulator: ${escaped(settingWords(plan))}. Nodes
 expire keys to the microsecond, so that no real key lives shorter. Edges are found by bisection, to
 ${escaped(valueWords(plan.y.name, PARAMETERS[plan.y.name].grain))}.</p>
 ${commandList(commands)}
 <h2>Edges</h2>
-${edgeTable(frontier)}
+${edgeTable(map)}
 </main>`,
   });
 }
