@@ -97,6 +97,9 @@ const LONGEST_WALK = 48;
  */
 export class Queue {
   private first: QueueEvent | null = null;
+  /** The end of the list, and how many are in it. */
+  private last: QueueEvent | null = null;
+  private nearCount = 0;
   private readonly far = new Heap<QueueEvent>();
   /** How many are in the heap, mostly none. */
   private farCount = 0;
@@ -110,6 +113,8 @@ export class Queue {
       event = next;
     }
     this.first = null;
+    this.last = null;
+    this.nearCount = 0;
     for (let event = this.far.pop(); event !== undefined; event = this.far.pop()) this.recycle(event);
     this.farCount = 0;
   }
@@ -127,20 +132,37 @@ export class Queue {
   }
 
   push(event: QueueEvent): void {
+    const { last } = this;
+    if (last !== null && precedes(last, event)) {
+      if (this.nearCount > LONGEST_WALK) this.pushFar(event);
+      else this.put(last, event, null);
+      return;
+    }
     let before: QueueEvent | null = null;
     let after = this.first;
     for (let walked = 0; after !== null && precedes(after, event); walked++) {
       if (walked === LONGEST_WALK) {
-        this.far.push(event);
-        this.farCount++;
+        this.pushFar(event);
         return;
       }
       before = after;
       after = after.next;
     }
+    this.put(before, event, after);
+  }
+
+  private pushFar(event: QueueEvent): void {
+    this.far.push(event);
+    this.farCount++;
+  }
+
+  /** Puts an event between two of the list. */
+  private put(before: QueueEvent | null, event: QueueEvent, after: QueueEvent | null): void {
     event.next = after;
     if (before === null) this.first = event;
     else before.next = event;
+    if (after === null) this.last = event;
+    this.nearCount++;
   }
 
   /** The first event, which stays, or `undefined`. */
@@ -163,6 +185,8 @@ export class Queue {
     const { first } = this;
     if (first === null) return undefined;
     this.first = first.next;
+    if (first.next === null) this.last = null;
+    this.nearCount--;
     return first;
   }
 
