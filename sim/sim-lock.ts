@@ -13,6 +13,17 @@ export const FIRST_PLAN_SLOT = 7;
 
 const NO_KEYS: readonly number[] = [];
 
+const OPERATIONS: readonly Command['operation'][] = [
+  'acquire',
+  'extend',
+  'release',
+  'read-counter',
+  'raise-counter',
+  'join-counter',
+];
+/** No attempt has so many rounds. */
+const MOST_ROUNDS = 2 ** 20;
+
 /** One acquisition of one client, as its plan says: the lock of `core`, and the work done under it. */
 export class SimLock {
   client: Process;
@@ -42,7 +53,7 @@ export class SimLock {
   private readonly releaseSends: number[] = [];
   private releaseSendCount = 0;
   /** Of other commands, where one was or may be sent to a node more than once. */
-  private moreSends: Map<string, number> | null = null;
+  private moreSends: Map<number, number> | null = null;
 
   constructor(client: Process, number: number, plan: LockPlan, list: NodeList) {
     this.list = list;
@@ -117,7 +128,8 @@ export class SimLock {
 
   private countAgain(command: Command, node: number, before: number): number {
     const { operation, attempt, round } = command;
-    const what = `${operation} ${attempt} ${round} ${node}`;
+    const what =
+      ((attempt * MOST_ROUNDS + round) * OPERATIONS.length + OPERATIONS.indexOf(operation)) * MOST_NODES + node;
     this.moreSends ??= new Map();
     const sent = this.moreSends.get(what) ?? before;
     this.moreSends.set(what, sent + 1);
