@@ -2,42 +2,50 @@ import { type LocalTime, later } from '../core/index.js';
 import type { QueueEvent } from '../sim/index.js';
 import type { OwnedTimer } from './host/owner.js';
 
-/** A timer of guest code. */
+/** What a timer calls that is over: what it was set for is not kept. */
+const NOTHING = (): void => {};
+
+/** A timer of guest code, in the list of those of its process that are not over. */
 export class GuestTimer implements OwnedTimer {
   readonly id: number;
-  readonly callback: () => void;
+  callback: () => void;
   /** For how long it waits, µs. */
   readonly delayUs: number;
   readonly repeats: boolean;
   at: LocalTime;
   /** What will wake its process; `null` once it is over. */
   event: QueueEvent | null = null;
-  private readonly ended: (timer: GuestTimer) => void;
+  /** Those beside it in the list. */
+  before: GuestTimer | null = null;
+  behind: GuestTimer | null = null;
+  private readonly timers: ProcessTimers;
 
-  constructor(
-    id: number,
-    { callback, delayUs, repeats }: Pick<GuestTimer, 'callback' | 'delayUs' | 'repeats'>,
-    at: LocalTime,
-    ended: (timer: GuestTimer) => void,
-  ) {
+  constructor(timers: ProcessTimers, id: number, { callback, delayUs, repeats, at }: Planned) {
+    this.timers = timers;
     this.id = id;
     this.callback = callback;
     this.delayUs = delayUs;
     this.repeats = repeats;
     this.at = at;
-    this.ended = ended;
   }
 
   cancel(): void {
+    if (this.event === null) return;
     this.event = null;
-    this.ended(this);
+    // Its event stays in the queue until it is due.
+    this.callback = NOTHING;
+    this.timers.ended(this);
   }
 }
+
+type Planned = Pick<GuestTimer, 'callback' | 'delayUs' | 'repeats' | 'at'>;
 
 /** The timers and immediates of one simulated process. */
 export class ProcessTimers {
   private readonly push: (timer: GuestTimer, at: LocalTime) => QueueEvent;
-  private readonly timers = new Map<number, GuestTimer>();
+  /** In the order in which they were set. */
+  private first: GuestTimer | null = null;
+  private last: GuestTimer | null = null;
   private immediates: { readonly callback: () => void; cancelled: boolean }[] = [];
   private count = 0;
 
@@ -48,14 +56,27 @@ export class ProcessTimers {
 
   set(callback: () => void, now: LocalTime, delayUs: number, repeats: boolean): GuestTimer {
     const at = later(now, delayUs);
-    const timer = new GuestTimer(++this.count, { callback, delayUs, repeats }, at, (it) => this.timers.delete(it.id));
-    this.timers.set(timer.id, timer);
+    const timer = new GuestTimer(this, ++this.count, { callback, delayUs, repeats, at });
+    const { last } = this;
+    timer.before = last;
+    if (last === null) this.first = timer;
+    else last.behind = timer;
+    this.last = timer;
     timer.event = this.push(timer, at);
     return timer;
   }
 
+  /** A timer is over. */
+  ended({ before, behind }: GuestTimer): void {
+    if (before === null) this.first = behind;
+    else before.behind = behind;
+    if (behind === null) this.last = before;
+    else behind.before = before;
+  }
+
   of(id: number): GuestTimer | undefined {
-    return this.timers.get(id);
+    for (let timer = this.last; timer !== null; timer = timer.before) if (timer.id === id) return timer;
+    return undefined;
   }
 
   /** A timer's event is there: fires, unless its clock shows less than it should. */
@@ -64,17 +85,18 @@ export class ProcessTimers {
       timer.event = this.push(timer, timer.at);
       return;
     }
+    const { callback } = timer;
     if (!timer.repeats) timer.cancel();
     else {
       timer.at = later(now, timer.delayUs);
       timer.event = this.push(timer, timer.at);
     }
-    timer.callback();
+    callback();
   }
 
   /** The clock changed: all are due at other true times now. */
   rearm(): void {
-    for (const timer of this.timers.values()) timer.event = this.push(timer, timer.at);
+    for (let timer = this.first; timer !== null; timer = timer.behind) timer.event = this.push(timer, timer.at);
   }
 
   setImmediate(callback: () => void): OwnedTimer {
@@ -100,8 +122,9 @@ export class ProcessTimers {
 
   /** The process is dead. */
   clear(): void {
-    for (const timer of this.timers.values()) timer.event = null;
-    this.timers.clear();
+    for (let timer = this.first; timer !== null; timer = timer.behind) timer.event = null;
+    this.first = null;
+    this.last = null;
     this.immediates = [];
   }
 }

@@ -61,13 +61,13 @@ export class SimTimeout {
 }
 
 function timerFunction(native: (...args: never[]) => unknown, repeat: boolean): Callback {
-  return (...args) => {
+  return (callback, delay, ...rest) => {
     const { owner } = current;
-    if (owner === null) return (native as unknown as Callback)(...args);
-    const [callback, delay, ...rest] = args;
+    if (owner === null) return (native as unknown as Callback)(callback, delay, ...rest);
     checkCallback(callback);
     const call = rest.length === 0 ? (callback as () => void) : () => void callback(...rest);
-    return new SimTimeout(() => owner.setTimer(call, delayOf(delay), repeat));
+    const delayMs = delayOf(delay);
+    return new SimTimeout(() => owner.setTimer(call, delayMs, repeat));
   };
 }
 
@@ -157,10 +157,9 @@ export function installTimers(): void {
   const { timeout, immediate } = installPromises(timersPromises as unknown as PromiseTimers);
   const nativeImmediate = globalThis.setImmediate;
   const setTimeoutHere = timerFunction(globalThis.setTimeout, false);
-  const setImmediateHere: Callback = (...args) => {
+  const setImmediateHere: Callback = (callback, ...rest) => {
     const { owner } = current;
-    if (owner === null) return (nativeImmediate as unknown as Callback)(...args);
-    const [callback, ...rest] = args;
+    if (owner === null) return (nativeImmediate as unknown as Callback)(callback, ...rest);
     checkCallback(callback);
     return new SimTimeout(() => owner.setImmediate(() => callback(...rest)));
   };
