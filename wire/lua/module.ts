@@ -48,14 +48,51 @@ export interface LuaModule {
   _lua_type(state: Pointer, index: number): number;
 }
 
+let loading: Promise<LuaModule> | null = null;
 let loaded: LuaModule | null = null;
 
 /** Loads Lua 5.1, once for the process. Scripts can be run after that. */
 export async function loadLua(): Promise<void> {
-  if (loaded !== null) return;
-  const lua = await Lua.create({ injectObjects: false, openStandardLibs: false });
-  // Its own types leave out what is called here.
-  loaded = lua.luaApi.module as unknown as LuaModule;
+  loading ??= load();
+  loaded = await loading;
+}
+
+type Exports = Readonly<Record<string, unknown>>;
+type Instantiate = (...args: readonly unknown[]) => Promise<{ readonly instance?: { readonly exports: Exports } }>;
+
+/**
+ * Keeps the functions of Lua as they were compiled. Around each, `wasmoon` has one that looks whether it is there, which takes
+ * longer than most of them do; it shows no others.
+ */
+async function load(): Promise<LuaModule> {
+  const { WebAssembly: assembly } = globalThis as unknown as { readonly WebAssembly: { instantiate: Instantiate } };
+  const { instantiate } = assembly;
+  let compiled: Exports = {};
+  assembly.instantiate = async (...args) => {
+    const made = await instantiate(...args);
+    const { exports = {} } = made.instance ?? {};
+    if ('lua_pcall' in exports) compiled = exports;
+    return made;
+  };
+  try {
+    const lua = await Lua.create({ injectObjects: false, openStandardLibs: false });
+    // Its own types leave out what is called here.
+    return direct(lua.luaApi.module as unknown as LuaModule, compiled);
+  } finally {
+    assembly.instantiate = instantiate;
+  }
+}
+
+function direct(module: LuaModule, compiled: Exports): LuaModule {
+  const functions = Object.entries(module).filter(([name]) => name.startsWith('_'));
+  return {
+    ...Object.fromEntries(functions.map(([name, checked]) => [name, compiled[name.slice(1)] ?? checked])),
+    addFunction: module.addFunction,
+    // Elsewhere when the memory has grown.
+    get HEAPU8() {
+      return module.HEAPU8;
+    },
+  } as LuaModule;
 }
 
 /** The module that {@link loadLua} has loaded. Throws before. */
