@@ -156,17 +156,7 @@ export class Instance {
     caller.ofScripts ??= new Session(caller.id, caller.address, true, caller.since);
     const session = caller.ofScripts;
     session.database = caller.database;
-    return {
-      call: (argv) => this.runInScript(argv, session, isReadOnly),
-      get protocol() {
-        return session.protocol;
-      },
-      set protocol(protocol) {
-        session.protocol = protocol;
-      },
-      random: this.scriptRandom,
-      version: this.edition.version,
-    };
+    return new HostOfScript(this, session, isReadOnly, this.scriptRandom);
   }
 
   // ——— watched keys ———
@@ -243,6 +233,37 @@ export class Instance {
         }
       }
     }
+  }
+}
+
+/** Carries out what a script asks for. */
+class HostOfScript implements ScriptHost {
+  readonly random: ScriptRandom;
+  private readonly instance: Instance;
+  private readonly session: Session;
+  private readonly isReadOnly: boolean;
+
+  constructor(instance: Instance, session: Session, isReadOnly: boolean, random: ScriptRandom) {
+    this.instance = instance;
+    this.session = session;
+    this.isReadOnly = isReadOnly;
+    this.random = random;
+  }
+
+  call(argv: readonly string[]): Reply {
+    return this.instance.runInScript(argv, this.session, this.isReadOnly);
+  }
+
+  get protocol(): 2 | 3 {
+    return this.session.protocol;
+  }
+
+  set protocol(protocol: 2 | 3) {
+    this.session.protocol = protocol;
+  }
+
+  get version(): string {
+    return this.instance.edition.version;
   }
 }
 

@@ -81,6 +81,8 @@ const MAX_BULK_UNAUTHENTICATED = 16_384;
 
 const ASTERISK = 42;
 const DOLLAR = 36;
+const RETURN = 13;
+const ZERO = 48;
 
 /** Takes requests out of the bytes of one connection: arrays of bulk strings, or lines of words. */
 export class RequestParser {
@@ -120,7 +122,11 @@ export class RequestParser {
   }
 
   private multibulk(authenticated: boolean): string[] | ProtocolError | null {
-    if (this.missing === 0) {
+    const short = this.missing === 0 ? this.shortCount(ASTERISK, MAX_ARGUMENTS_UNAUTHENTICATED) : 0;
+    if (short > 0) {
+      this.missing = short;
+      this.words = [];
+    } else if (this.missing === 0) {
       const line = this.line('mbulk count string');
       if (typeof line !== 'string') return line;
       const count = parseInteger(line.slice(1));
@@ -141,6 +147,7 @@ export class RequestParser {
   }
 
   private bulk(authenticated: boolean): string | ProtocolError | null {
+    if (this.bulkLength < 0) this.bulkLength = this.shortCount(DOLLAR, MAX_BULK_UNAUTHENTICATED);
     if (this.bulkLength < 0) {
       const line = this.line('bulk count string');
       if (typeof line !== 'string') return line;
@@ -156,6 +163,25 @@ export class RequestParser {
     this.at = end + 2;
     this.bulkLength = -1;
     return word;
+  }
+
+  /**
+   * Takes a line with this mark and a number above 0 that is allowed to anybody, which most are. -1 for any other line, or a
+   * part of one: nothing is taken then.
+   */
+  private shortCount(mark: number, most: number): number {
+    const { buffer } = this;
+    if (buffer.charCodeAt(this.at) !== mark) return -1;
+    let count = 0;
+    let at = this.at + 1;
+    for (; count <= most; at++) {
+      const digit = buffer.charCodeAt(at) - ZERO;
+      if (!(digit >= 0 && digit <= 9) || (count === 0 && digit === 0)) break;
+      count = 10 * count + digit;
+    }
+    if (count === 0 || count > most || buffer.charCodeAt(at) !== RETURN || at + 2 > buffer.length) return -1;
+    this.at = at + 2;
+    return count;
   }
 
   private line(what: string): string | ProtocolError | null {
