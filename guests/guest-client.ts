@@ -1,11 +1,10 @@
 import {
   type Answer,
   type Command,
-  initialState,
   LONGEST_US,
   type LocalTime,
   localTime,
-  type Phase,
+  resetState,
   type Token,
 } from '../core/index.js';
 import { Kind, type QueueEvent, type SimLock, type TrueTime, trueTime } from '../sim/index.js';
@@ -76,7 +75,7 @@ export class GuestClient extends GuestHost {
     const now = this.clock.read(this.context.now);
     const ends = deadline <= now;
     // One that says "no more" was held until now, whatever time it gives for its end.
-    this.setDeadline(lock, ends ? localTime(Math.min(lock.state.hold.deadline, now)) : deadline);
+    this.stateOf(lock).hold.deadline = ends ? localTime(Math.min(lock.state.hold.deadline, now)) : deadline;
     lock.findEnd();
     if (ends) this.believeNoMore(hold);
     else this.watch(hold);
@@ -108,7 +107,7 @@ export class GuestClient extends GuestHost {
 
   private believeNoMore(hold: Hold): void {
     const { lock } = hold;
-    this.setState(lock, { phase: 'lost' });
+    this.stateOf(lock).phase = 'lost';
     this.context.expired(lock);
     this.session.heldPauses.over(this.name, this.context.now);
     if (lock.plan.holdUs === null) this.finish(hold);
@@ -129,9 +128,11 @@ export class GuestClient extends GuestHost {
     this.task = lock;
     this.randomCalls = 0;
     const { places, majority } = lock.list;
-    const phase: Phase = 'acquiring';
-    const electorate = { nodes: places, needed: majority, wanted: majority };
-    Object.assign(lock.state, { ...initialState(), phase, electorate, ttlMs: lock.plan.ttlMs });
+    const state = this.stateOf(lock);
+    resetState(state);
+    state.phase = 'acquiring';
+    state.electorate = { nodes: places, needed: majority, wanted: majority };
+    state.ttlMs = lock.plan.ttlMs;
     const [resource = 'a'] = lock.plan.resources;
     const calledMs = this.wallMs();
     const hold = new Hold(lock, this.session.resourceFor(this, resource), calledMs);
@@ -252,11 +253,12 @@ export class GuestClient extends GuestHost {
     const token = this.session.judge.tokenBehind(lock, this.context.now);
     if (token !== lock.token) {
       lock.token = token;
-      this.setState(lock, { attempt: { ...lock.state.attempt, token: token as unknown as Token } });
+      this.stateOf(lock).attempt.token = token as unknown as Token;
     }
     const deadline = this.deadlineOf(hold);
-    this.setState(lock, { phase: 'held' });
-    this.setDeadline(lock, deadline);
+    const state = this.stateOf(lock);
+    state.phase = 'held';
+    state.hold.deadline = deadline;
     this.session.given(lock, deadline === 0 ? Number.NEGATIVE_INFINITY : deadline - this.clock.read(this.context.now));
     this.planWork(lock);
     this.context.claimed(lock);
@@ -267,7 +269,7 @@ export class GuestClient extends GuestHost {
   private refused(hold: Hold, reason: string, error?: unknown): void {
     this.noteKept(hold.lock);
     this.session.judge.refused(hold.lock, error, this.context.now);
-    this.setState(hold.lock, { phase: 'failed' });
+    this.stateOf(hold.lock).phase = 'failed';
     this.context.failed(hold.lock, reason);
     this.finish(hold);
   }
@@ -313,7 +315,7 @@ export class GuestClient extends GuestHost {
     if (hold.over) return;
     this.noteKept(lock);
     this.session.judge.gaveBack(lock, error, this.context.now);
-    this.setState(lock, { phase: 'released' });
+    this.stateOf(lock).phase = 'released';
     this.context.ended(lock, 'released');
     this.context.released(lock);
     this.finish(hold);
@@ -345,8 +347,9 @@ export class GuestClient extends GuestHost {
     }
     if (typeof held === 'object' && held !== null) hold.held = held;
     hold.otherwise = otherwise;
-    this.setState(lock, { phase: 'held' });
-    this.setDeadline(lock, this.deadlineOf(hold));
+    const state = this.stateOf(lock);
+    state.phase = 'held';
+    state.hold.deadline = this.deadlineOf(hold);
     this.noteExtended(lock);
     this.watch(hold);
     this.host.claimed(lock);

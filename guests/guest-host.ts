@@ -1,14 +1,12 @@
 import {
   type Answer,
   type Command,
-  type LocalTime,
-  type LockState,
+  type DraftState,
   localTime,
   NO_NODES,
   type NodeSet,
   oneNode,
   size,
-  type Tally,
   type Token,
   union,
   without,
@@ -33,7 +31,7 @@ import type { ProcessNetwork } from './net/process-network.js';
 import { isGreeting, Segment } from './net/segment.js';
 import { GuestTimer, ProcessTimers } from './process-timers.js';
 import type { Sent, Wire } from './redis/client.js';
-import { type Meaning, meaningOf } from './redis/meaning.js';
+import { type Meaning, meaningOf, type Scripts } from './redis/meaning.js';
 import { RemoteCommands } from './redis/remote.js';
 import { saidBy } from './redis/said.js';
 import type { GuestProcess, Session } from './session.js';
@@ -50,7 +48,14 @@ const NO_PAUSE_US = 1_000;
 /** Each process is alone in a container: all of them have this number, and so has what comes in the place of one that died. */
 const PID = 1;
 
-const NO_VOTES: Tally = { yes: NO_NODES, no: NO_NODES, failed: NO_NODES };
+const NO_WORDS: readonly string[] = [];
+
+/** Nothing is known of any vote. */
+function forget(votes: DraftState['votes']): void {
+  votes.yes = NO_NODES;
+  votes.no = NO_NODES;
+  votes.failed = NO_NODES;
+}
 
 /** A client process in which guest code runs: with clocks, timers, randomness and connections of its own. */
 export abstract class GuestHost extends ClientProcess implements GuestProcess {
@@ -181,12 +186,9 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
     this.enter(() => this.timers.runImmediates());
   }
 
-  protected setState(lock: SimLock, change: Partial<LockState>): void {
-    Object.assign(lock.state, change);
-  }
-
-  protected setDeadline(lock: SimLock, deadline: LocalTime): void {
-    this.setState(lock, { hold: { ...lock.state.hold, deadline } });
+  /** The state of a lock, which its client alone writes to. */
+  protected stateOf(lock: SimLock): DraftState {
+    return lock.state as DraftState;
   }
 
   // ——— what the world does ———
@@ -276,19 +278,26 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
     if (lock.token !== 0) this.session.judge.keepsRelease(lock.token, kept, this.context.now);
   }
 
+  /** What scripts are and do that this process sends. */
+  private readonly scripts: Scripts = {
+    textOf: (sha) => this.session.textOf(sha),
+    effectOf: (text, rest) => this.session.effects.ofScript(text, rest, this.isAcquiring),
+    effectOfFunction: (name, rest) => this.session.effects.ofFunction(name, rest, this.isAcquiring),
+  };
+
+  private get isAcquiring(): boolean {
+    return this.task?.state.phase === 'acquiring';
+  }
+
   /** What commands are about, for observers of messages: their lock above all. `null` before there is any. */
   private addressed(place: number, node: number, commands: readonly (readonly string[])[]): Addressed | null {
     const { session } = this;
     session.learn(commands);
     session.sends(this);
-    if (!commands.every(isGreeting)) this.asked = union(this.asked, oneNode(node));
+    const isOfClient = commands.every(isGreeting);
+    if (!isOfClient) this.asked = union(this.asked, oneNode(node));
     session.seen.nodesAsked = Math.max(session.seen.nodesAsked, size(this.asked));
-    const isAcquiring = this.task?.state.phase === 'acquiring';
-    const meaning = meaningOf(commands.find((it) => it.length > 1) ?? [], {
-      textOf: (sha) => session.textOf(sha),
-      effectOf: (text, rest) => session.effects.ofScript(text, rest, isAcquiring),
-      effectOfFunction: (name, rest) => session.effects.ofFunction(name, rest, isAcquiring),
-    });
+    const meaning = meaningOf(commands.find((it) => it.length > 1) ?? NO_WORDS, this.scripts);
     const owner = this.ownerOf(meaning);
     const lock = owner?.client === this ? owner : askerOf(meaning, this, session);
     session.tap?.sent({ process: this, lock, node, commands, meaning });
@@ -298,16 +307,17 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
     if (meaning.operation === 'acquire' && owner !== null && owner.client !== this) session.sharesToken(lock, owner);
     this.noteAcquisition(lock, meaning.operation, token, meaning.keys);
     this.asks(lock, place, meaning.operation);
-    const command: Command = {
+    const command = {
       operation: meaning.operation,
       attempt: 0,
       round: 0,
       token: token as unknown as Token,
       ttlMs: Number.isFinite(meaning.ttlMs) ? meaning.ttlMs : 0,
       counter: 0,
+      sentUs: this.context.now,
     };
     const said = session.origins === null ? '' : saidBy(commands, meaning);
-    return { lock, command, said, at, isInverted: meaning.isInverted ?? false };
+    return { lock, command, said, at, isInverted: meaning.isInverted ?? false, isGreeting: isOfClient };
   }
 
   /** Whose lock the value of a command belongs to. Of one that a process uses again and again, it is the latest lock. */
@@ -346,7 +356,7 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
     token: number,
     keys: readonly string[],
   ): void {
-    if (operation === 'release') this.setVotes(lock, token, NO_VOTES);
+    if (operation === 'release' && this.isAttempt(lock, token)) forget(this.stateOf(lock).votes);
     if (operation !== 'acquire' || (lock.token === token && lock.keys.length > 0)) return;
     if (lock.state.phase !== 'acquiring') return;
     this.noteKept(lock);
@@ -354,8 +364,9 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
     lock.token = token;
     lock.keys = keys.map((key) => this.context.keyOf(key));
     this.session.learnKey(keys[0], lock);
-    const attempt = { ...lock.state.attempt, token: token as unknown as Token };
-    this.setState(lock, { attempt, votes: NO_VOTES });
+    const state = this.stateOf(lock);
+    state.attempt.token = token as unknown as Token;
+    forget(state.votes);
   }
 
   /** A node is asked to do something about a lock. */
@@ -367,8 +378,9 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
   /** A client hears that a node has extended its lock, in time. */
   protected abstract extensionGranted(lock: SimLock, place: number): void;
 
-  private setVotes(lock: SimLock, token: number, votes: Tally): void {
-    if (lock.token === token && lock.state.phase === 'acquiring') this.setState(lock, { votes });
+  /** Whether this lock is being acquired with this token. */
+  private isAttempt(lock: SimLock, token: number): boolean {
+    return lock.token === token && lock.state.phase === 'acquiring';
   }
 
   override receive(message: Message, answer: Answer, counter: number): void {
@@ -377,14 +389,12 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
     if (!(remote instanceof RemoteCommands || remote instanceof Segment) || lock === undefined) return;
     // What a server says by itself answers nothing, nor does what nobody reads.
     const isAnswer = remote instanceof RemoteCommands || (counter === remote.told && remote.connection.isReadable);
-    if (isAnswer && command.operation === 'acquire' && answer !== 'error') {
+    const isVote = isAnswer && command.operation === 'acquire' && answer !== 'error';
+    if (isVote && this.isAttempt(lock, command.token as unknown as number)) {
       const it = oneNode(place);
-      const { yes, no, failed } = lock.state.votes;
-      this.setVotes(lock, command.token as unknown as number, {
-        yes: answer === 'yes' ? union(yes, it) : without(yes, it),
-        no: answer === 'no' ? union(no, it) : without(no, it),
-        failed,
-      });
+      const { votes } = this.stateOf(lock);
+      votes.yes = answer === 'yes' ? union(votes.yes, it) : without(votes.yes, it);
+      votes.no = answer === 'no' ? union(votes.no, it) : without(votes.no, it);
     }
     const isAwaited = remote instanceof Segment ? isAnswer : remote.isAwaited;
     if (isAwaited) this.session.judge.heard(command, this.context.now);

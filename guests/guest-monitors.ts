@@ -194,7 +194,6 @@ export class GuestMonitors extends Monitors {
 
   override sent(lock: SimLock, to: NodeSet, command: Command, now: TrueTime): void {
     this.judges.keys.sent(lock, to, command, now);
-    this.judges.margin.sent(command, now);
     this.judges.calls.sent(lock, to, command, now);
     super.sent(lock, to, command, now);
   }

@@ -266,13 +266,22 @@ export class Session {
   /** Remembers the scripts in these commands. */
   learn(commands: readonly (readonly string[])[]): void {
     for (const [name = '', first = '', second = '', third = ''] of commands) {
-      if (/^function$/i.test(name) && /^load$/i.test(first)) this.effects.loadLibrary(third || second);
-      const text = /^eval$/i.test(name) ? first : /^script$/i.test(name) && /^load$/i.test(first) ? second : null;
-      if (text !== null && text !== this.learnt) this.learnText(text);
+      switch (name.toLowerCase()) {
+        case 'function':
+          if (/^load$/i.test(first)) this.effects.loadLibrary(third || second);
+          break;
+        case 'script':
+          if (/^load$/i.test(first)) this.learnText(second);
+          break;
+        case 'eval':
+          this.learnText(first);
+          break;
+      }
     }
   }
 
   private learnText(text: string): void {
+    if (text === this.learnt) return;
     this.learnt = text;
     const { scripts } = this.subject;
     const sha = sha1(toBytes(text));

@@ -44,7 +44,7 @@ export class Keys {
   readonly violations: ClientViolation[] = [];
   private readonly kept: Map<number, Kept>[];
   /** By token, then by node. */
-  private readonly dealings = new Map<number, (Dealings | undefined)[]>();
+  private readonly dealings: ((Dealings | undefined)[] | undefined)[] = [];
   /** By token and by lock: since when nobody has any use for it. */
   private readonly overSince = new Map<number | SimLock, number>();
   private readonly told = new Set<SimLock>();
@@ -88,10 +88,10 @@ export class Keys {
   }
 
   private dealingsOf(token: number, node: number): Dealings {
-    const ofToken = this.dealings.get(token) ?? [];
+    const ofToken = this.dealings[token] ?? [];
     const known = ofToken[node];
     if (known !== undefined) return known;
-    this.dealings.set(token, ofToken);
+    this.dealings[token] = ofToken;
     const none = {
       releaseSentUs: NEVER,
       releaseDoneUs: NEVER,

@@ -1,5 +1,6 @@
 import type { Answer, Command } from '../../core/index.js';
 import { nodeName, type SimLock, type TrueTime, type WatchedWorld, type World } from '../../sim/index.js';
+import type { GuestCommand } from '../addressed.js';
 import { type ClientViolation, failure } from './failure.js';
 import type { Quiet } from './quiet.js';
 
@@ -30,9 +31,8 @@ interface Certain {
 export class Margin {
   readonly violations: ClientViolation[] = [];
   /** By lock, then by key, then by node: what is certain of its key, with this token. */
-  private readonly certain = new Map<SimLock, Map<number, (Certain | undefined)[]>>();
+  private readonly certain = new Map<SimLock, (Certain | undefined)[][]>();
   private readonly told = new Set<SimLock>();
-  private readonly sentAt = new Map<Command, TrueTime>();
   private before: readonly Stored[] = [];
   private readonly world: WatchedWorld;
   private readonly nodes: World['nodes'];
@@ -44,10 +44,6 @@ export class Margin {
     this.quiet = quiet;
   }
 
-  sent(command: Command, now: TrueTime): void {
-    this.sentAt.set(command, now);
-  }
-
   /** A node is about to carry out a command. */
   executes(node: number, command: Command, now: TrueTime): void {
     this.before = this.keysOn(node, command, now);
@@ -57,7 +53,7 @@ export class Margin {
   executed(node: number, command: Command, answer: Answer, now: TrueTime): void {
     const { before } = this;
     const isExtended = command.operation === 'extend' && answer === 'yes';
-    const sentUs = this.sentAt.get(command) ?? now;
+    const { sentUs = now } = command as Partial<GuestCommand>;
     const lock = this.world.ownerOf(command.token as number);
     if (lock === null) return;
     for (const { key, token, ttlMs } of this.keysOn(node, command, now)) {
@@ -77,10 +73,13 @@ export class Margin {
   }
 
   private endsOf(lock: SimLock, key: number): (Certain | undefined)[] {
-    const ofLock = this.certain.get(lock) ?? new Map<number, (Certain | undefined)[]>();
-    this.certain.set(lock, ofLock);
-    const ends = ofLock.get(key) ?? [];
-    ofLock.set(key, ends);
+    let ofLock = this.certain.get(lock);
+    if (ofLock === undefined) {
+      ofLock = [];
+      this.certain.set(lock, ofLock);
+    }
+    const ends = ofLock[key] ?? [];
+    ofLock[key] = ends;
     return ends;
   }
 
@@ -112,7 +111,7 @@ export class Margin {
     let until = Number.POSITIVE_INFINITY;
     for (const key of lock.keys) {
       const ofKey: number[] = [];
-      for (const it of ofLock?.get(key) ?? []) if (it?.token === lock.token) ofKey.push(it.untilUs);
+      for (const it of ofLock?.[key] ?? []) if (it?.token === lock.token) ofKey.push(it.untilUs);
       ofKey.sort((a, b) => b - a);
       until = Math.min(until, ofKey[majority - 1] ?? Number.POSITIVE_INFINITY);
     }

@@ -63,6 +63,8 @@ const ERRNO = { ECONNREFUSED: -111, ECONNRESET: -104, ENOTFOUND: -3008 } as cons
 /** A TCP connection from a simulated process to the server of a simulated node. */
 export class Connection implements Carrier {
   readonly arrivals: Record<Direction, number> = { request: 0, reply: 0 };
+  /** All that was written to it so far is its own bytes. */
+  isAscii = true;
   private readonly opener: Opener;
   private readonly life: number;
   private readonly peer: Peer;

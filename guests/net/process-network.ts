@@ -63,7 +63,9 @@ export class ProcessNetwork implements Network {
     return {
       open: () => connection.open(),
       write: (bytes) => {
-        for (const group of requests.take(bytes)) user.transmit(connection, index, group);
+        const groups = requests.take(bytes);
+        connection.isAscii = requests.isAscii;
+        for (const group of groups) user.transmit(connection, index, group);
       },
       wroteInVain: (bytes) => connection.wroteInVain(bytes),
       finish: () => connection.finish(),

@@ -7,8 +7,8 @@ export type Group = readonly (readonly string[])[];
 /** Finds the commands in what a client writes: each is a message of its own, a transaction that is written at once one. */
 export class Requests {
   private readonly parser = new RequestParser();
-  /** All that was written so far. */
-  private isAscii = true;
+  /** Whether all that was written so far is. */
+  isAscii = true;
 
   /** Adds what was written at once, in Latin-1. Gives the commands that are whole by now. */
   take(bytes: string): Group[] {

@@ -28,7 +28,7 @@ export class Segment implements RemoteCall {
   constructor(
     connection: Connection,
     commands: readonly (readonly string[])[],
-    { lock, at, said, isInverted }: Addressed,
+    { lock, at, said, isInverted, isGreeting }: Addressed,
     { names, context }: { readonly names: RunNames; readonly context: World['context'] },
   ) {
     this.connection = connection;
@@ -39,8 +39,8 @@ export class Segment implements RemoteCall {
     this.node = at;
     this.lock = lock;
     this.isInverted = isInverted;
-    this.isGreeting = commands.every(isGreeting);
-    connection.used(said, this.isGreeting);
+    this.isGreeting = isGreeting;
+    connection.used(said, isGreeting);
   }
 
   execute(message: Message): Answer | null {
@@ -52,11 +52,12 @@ export class Segment implements RemoteCall {
     names.lock = context.ownerOf(by) ?? this.lock;
     const answered = node.refuses(operation, now)
       ? connection.answer(commands.map((it) => encode(refusalOf(it), 2)).join(''))
-      : connection.execute(
-          message,
-          commands.map((words) => words.map(toBytes)),
-          { node, now, names, by },
-        );
+      : connection.execute(message, connection.isAscii ? commands : commands.map((words) => words.map(toBytes)), {
+          node,
+          now,
+          names,
+          by,
+        });
     names.lock = null;
     if (answered === null) return null;
     this.told = answered.told;

@@ -8,9 +8,15 @@ const ASCII = /^[\x00-\x7f]*$/;
 const ESCAPED = /^[\x00-\x7f\udc80-\udcff]*$/;
 const ESCAPE = 0xdc00;
 
+/** The last text that is ASCII: what is written to a connection is looked at twice. */
+let knownAscii = '';
+
 /** Whether a text is its own bytes. */
 export function isAscii(text: string): boolean {
-  return ASCII.test(text);
+  if (text === knownAscii) return true;
+  if (!ASCII.test(text)) return false;
+  knownAscii = text;
+  return true;
 }
 
 /** The UTF-8 bytes of a text, as Latin-1: what a server is sent. */

@@ -49,6 +49,36 @@ function withoutTokens(words: readonly string[]): readonly string[] {
   });
 }
 
+/** What was asked last, and the answer. */
+interface Asked {
+  readonly body: Body;
+  readonly given: readonly string[];
+  readonly isAcquiring: boolean;
+  readonly effect: Effect | null;
+}
+
+function isSame(asked: Asked, { verb, text }: Body, given: readonly string[], isAcquiring: boolean): boolean {
+  const { body, given: before } = asked;
+  if (asked.isAcquiring !== isAcquiring || body.verb !== verb || before.length !== given.length) return false;
+  for (let i = 0; i < given.length; i++) if (before[i] !== given[i]) return false;
+  return body.text === text;
+}
+
+/** An effect, and where its keys and its value are in the words of its command. */
+interface Known {
+  readonly effect: Effect;
+  readonly keysAt: readonly number[];
+  readonly valueAt: number;
+  /** One of them is not among those words. */
+  readonly isMade: boolean;
+}
+
+function placesOf(effect: Effect, words: readonly string[]): Known {
+  const keysAt = effect.keys.map((it) => words.indexOf(it));
+  const valueAt = effect.value === null ? 0 : words.indexOf(effect.value);
+  return { effect, keysAt, valueAt, isMade: valueAt < 0 || keysAt.includes(-1) };
+}
+
 /**
  * Finds what scripts do by carrying them out on a server that is nobody's: where no key is, and where the keys have one of
  * the script's arguments as their value. Lua has to be loaded.
@@ -57,7 +87,10 @@ export class Effects {
   private nowUs = 0;
   private readonly server = new Server({ now: () => this.nowUs, random: () => 0.5, databases: 1 });
   private readonly session = new Session(1, '127.0.0.1:0', true, 0);
-  private readonly known = new Map<string, Effect | null>();
+  /** By the text of a script, or the name of a function; then by the words behind it. */
+  private readonly known = new Map<string, Map<string, Known | null>>();
+  private knownCount = 0;
+  private latest: Asked | null = null;
   private library = '';
 
   /** Functions that nodes have from now on. */
@@ -65,7 +98,13 @@ export class Effects {
     if (code === this.library) return;
     this.library = code;
     this.server.execute(['function', 'load', 'replace', code].map(toBytes), this.session);
+    this.forget();
+  }
+
+  private forget(): void {
     this.known.clear();
+    this.knownCount = 0;
+    this.latest = null;
   }
 
   /** What a function of a library does, with what follows its name in `FCALL`. */
@@ -82,25 +121,39 @@ export class Effects {
     return this.of({ verb: 'eval', text }, given, isAcquiring);
   }
 
+  /** The same command goes to node after node. */
   private of(body: Body, given: readonly string[], isAcquiring: boolean): Effect | null {
-    const words = withoutTokens(given);
-    const effect = this.knownOf(body, words, isAcquiring);
-    if (effect === null) return null;
-    const places = [...effect.keys, ...(effect.value === null ? [] : [effect.value])].map((it) => words.indexOf(it));
-    // What it made of a token is made of each.
-    if (places.includes(-1)) return this.knownOf(body, given, isAcquiring);
-    const asGiven = (it: string): string => given[words.indexOf(it)] ?? it;
-    return { ...effect, keys: effect.keys.map(asGiven), value: effect.value === null ? null : asGiven(effect.value) };
+    const { latest } = this;
+    if (latest !== null && isSame(latest, body, given, isAcquiring)) return latest.effect;
+    const effect = this.found(body, given, isAcquiring);
+    this.latest = { body, given, isAcquiring, effect };
+    return effect;
   }
 
-  private knownOf(body: Body, words: readonly string[], isAcquiring: boolean): Effect | null {
-    const name = `${isAcquiring} ${body.verb} ${body.text}\0${words.join('\0')}`;
-    const before = this.known.get(name);
+  private found(body: Body, given: readonly string[], isAcquiring: boolean): Effect | null {
+    const known = this.knownOf(body, withoutTokens(given), isAcquiring);
+    if (known === null) return null;
+    // What it made of a token is made of each.
+    if (known.isMade) return this.knownOf(body, given, isAcquiring)?.effect ?? null;
+    const { effect, keysAt, valueAt } = known;
+    const keys = keysAt.map((place) => given[place] ?? '');
+    return { ...effect, keys, value: effect.value === null ? null : (given[valueAt] ?? '') };
+  }
+
+  private knownOf(body: Body, words: readonly string[], isAcquiring: boolean): Known | null {
+    const name = `${isAcquiring} ${body.verb} ${words.join('\0')}`;
+    let ofBody = this.known.get(body.text);
+    const before = ofBody?.get(name);
     if (before !== undefined) return before;
     const effect = this.find(body, words, isAcquiring);
-    if (this.known.size >= MOST_KNOWN) this.known.clear();
-    this.known.set(name, effect);
-    return effect;
+    if (this.knownCount++ >= MOST_KNOWN) {
+      this.forget();
+      ofBody = undefined;
+    }
+    const known = effect && placesOf(effect, words);
+    ofBody ??= new Map();
+    this.known.set(body.text, ofBody.set(name, known));
+    return known;
   }
 
   private find({ verb, text }: Body, [count = '0', ...rest]: readonly string[], isAcquiring: boolean): Effect | null {

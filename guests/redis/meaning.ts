@@ -20,7 +20,7 @@ export interface Meaning {
 }
 
 /** What scripts are and do, as far as is known. */
-interface Scripts {
+export interface Scripts {
   /** The text of a script by its SHA-1. */
   textOf(sha: string): string | undefined;
   /** What it does, with what follows its text in `EVAL`. */
@@ -35,34 +35,42 @@ interface Scripts {
  * argument that is not a number.
  */
 export function meaningOf(args: readonly string[], scripts: Scripts): Meaning {
-  const [name = '', ...rest] = args;
+  const [name = '', first = '', second] = args;
   switch (name.toLowerCase()) {
-    case 'set': {
-      const [key = '', value = '', ...options] = rest;
-      const named = (option: string): number => options.findIndex((it) => it.toLowerCase() === option);
-      const [px, ex] = [named('px'), named('ex')];
-      const ttlMs = px >= 0 ? Number(options[px + 1]) : ex >= 0 ? 1000 * Number(options[ex + 1]) : 0;
-      return { operation: named('xx') >= 0 ? 'extend' : 'acquire', keys: [key], value, ttlMs };
-    }
+    case 'set':
+      return ofSet(first, second ?? '', args);
     case 'setnx':
-      return { operation: 'acquire', keys: rest.slice(0, 1), value: rest[1] ?? null, ttlMs: 0 };
+      return { operation: 'acquire', keys: args.slice(1, 2), value: second ?? null, ttlMs: 0 };
     case 'eval':
-      return ofScript(rest[0] ?? '', rest.slice(1), scripts);
+      return ofScript(first, args.slice(2), scripts);
     case 'evalsha':
-      return ofScript(scripts.textOf(rest[0] ?? '') ?? '', rest.slice(1), scripts);
+      return ofScript(scripts.textOf(first) ?? '', args.slice(2), scripts);
     case 'fcall':
-      return ofFunction(rest[0] ?? '', rest.slice(1), scripts);
+      return ofFunction(first, args.slice(2), scripts);
     case 'del':
     case 'unlink':
     case 'getdel':
-      return { operation: 'release', keys: rest, value: null, ttlMs: 0 };
+      return { operation: 'release', keys: args.slice(1), value: null, ttlMs: 0 };
     case 'expire':
     case 'pexpire':
-      return { operation: 'extend', keys: rest.slice(0, 1), value: null, ttlMs: Number(rest[1]) };
+      return { operation: 'extend', keys: args.slice(1, 2), value: null, ttlMs: Number(second) };
     default:
       // Nothing changes by it; it goes with what comes from the same client, and has an address like that.
-      return { operation: 'read-counter', keys: rest.slice(0, 1), value: null, ttlMs: 0 };
+      return { operation: 'read-counter', keys: args.slice(1, 2), value: null, ttlMs: 0 };
   }
+}
+
+/** Of options that are there twice, the first counts. */
+function ofSet(key: string, value: string, args: readonly string[]): Meaning {
+  let [px, ex, isOld] = [0, 0, false];
+  for (let place = args.length - 1; place > 2; place--) {
+    const word = args[place]?.toLowerCase();
+    if (word === 'px') px = place;
+    else if (word === 'ex') ex = place;
+    else if (word === 'xx') isOld = true;
+  }
+  const ttlMs = px > 0 ? Number(args[px + 1]) : ex > 0 ? 1000 * Number(args[ex + 1]) : 0;
+  return { operation: isOld ? 'extend' : 'acquire', keys: [key], value, ttlMs };
 }
 
 const CALLS = (name: string): RegExp => new RegExp(`["']${name}["']`, 'i');
@@ -76,9 +84,8 @@ const [DELETES, SETS, LOOKS, ONLY_NEW, READS, EXPIRES] = [
 ];
 
 function ofScript(text: string, given: readonly string[], scripts: Scripts): Meaning {
-  const inWords = byWords(text, given);
   const effect = scripts.effectOf(text, given);
-  return effect === null ? inWords : { ...inWords, ...effect };
+  return effect === null ? byWords(text, given) : { ...effect, script: wordsIn(text) };
 }
 
 /** The text of a function is not looked at: all that is known is what it does. */

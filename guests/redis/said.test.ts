@@ -54,6 +54,17 @@ test('several commands in one go are shown one after the other, and what is long
   expect(said(['set', 'a', 'f00', 'PX', '4000', 'k'.repeat(100)])).toMatch(/^SET a \{token\} PX 4000 k+…$/);
 });
 
+test('of options of SET that are there twice, the first counts', () => {
+  const ofSet = (...options: readonly string[]): unknown[] => {
+    const scripts = { textOf: () => undefined, effectOf: () => null, effectOfFunction: () => null };
+    const { operation, ttlMs } = meaningOf(['SET', 'px', 'xx', ...options], scripts);
+    return [operation, ttlMs];
+  };
+  expect(ofSet('PX', '4000', 'px', '5', 'nx')).toEqual(['acquire', 4000]);
+  expect(ofSet('ex', '4', 'XX')).toEqual(['extend', 4000]);
+  expect(ofSet()).toEqual(['acquire', 0]);
+});
+
 test('what would tell a terminal to do something is not shown', () => {
   expect(said(['get', 'a\u001b[2J'])).toBe('GET a·[2J');
 });
