@@ -7,6 +7,7 @@ import {
   type NodeSet,
   oneNode,
   size,
+  type Tally,
   type Token,
   union,
   without,
@@ -48,14 +49,7 @@ const NO_PAUSE_US = 1_000;
 /** Each process is alone in a container: all of them have this number, and so has what comes in the place of one that died. */
 const PID = 1;
 
-const NO_WORDS: readonly string[] = [];
-
-/** Nothing is known of any vote. */
-function forget(votes: DraftState['votes']): void {
-  votes.yes = NO_NODES;
-  votes.no = NO_NODES;
-  votes.failed = NO_NODES;
-}
+const NO_VOTES: Tally = { yes: NO_NODES, no: NO_NODES, failed: NO_NODES };
 
 /** A client process in which guest code runs: with clocks, timers, randomness and connections of its own. */
 export abstract class GuestHost extends ClientProcess implements GuestProcess {
@@ -297,7 +291,7 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
     const isOfClient = commands.every(isGreeting);
     if (!isOfClient) this.asked = union(this.asked, oneNode(node));
     session.seen.nodesAsked = Math.max(session.seen.nodesAsked, size(this.asked));
-    const meaning = meaningOf(commands.find((it) => it.length > 1) ?? NO_WORDS, this.scripts);
+    const meaning = meaningOf(commands.find((it) => it.length > 1) ?? [], this.scripts);
     const owner = this.ownerOf(meaning);
     const lock = owner?.client === this ? owner : askerOf(meaning, this, session);
     session.tap?.sent({ process: this, lock, node, commands, meaning });
@@ -356,7 +350,7 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
     token: number,
     keys: readonly string[],
   ): void {
-    if (operation === 'release' && this.isAttempt(lock, token)) forget(this.stateOf(lock).votes);
+    if (operation === 'release' && this.isAttempt(lock, token)) Object.assign(this.stateOf(lock).votes, NO_VOTES);
     if (operation !== 'acquire' || (lock.token === token && lock.keys.length > 0)) return;
     if (lock.state.phase !== 'acquiring') return;
     this.noteKept(lock);
@@ -366,7 +360,7 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
     this.session.learnKey(keys[0], lock);
     const state = this.stateOf(lock);
     state.attempt.token = token as unknown as Token;
-    forget(state.votes);
+    Object.assign(state.votes, NO_VOTES);
   }
 
   /** A node is asked to do something about a lock. */

@@ -105,10 +105,16 @@ interface Words extends NonNullable<Meaning['script']> {
 /** Clients send few scripts, and each many times. */
 const MOST_KNOWN = 256;
 const known = new Map<string, Words>();
+let latest: readonly [string, Words] | null = null;
 
 function wordsIn(text: string): Words {
-  const before = known.get(text);
-  if (before !== undefined) return before;
+  if (latest?.[0] === text) return latest[1];
+  const words = known.get(text) ?? wordsRead(text);
+  latest = [text, words];
+  return words;
+}
+
+function wordsRead(text: string): Words {
   const words = {
     reads: READS.test(text),
     sets: SETS.test(text),
