@@ -17,6 +17,7 @@ import {
 } from '../search/safety-map/rates.js';
 import type { Stress } from './attacks.js';
 import { agrees, type Figure, leastAllowance, leastGuard, leastRestartDelay, leastVotes } from './figures.js';
+import type { Way } from './writes.js';
 
 /*
  * The figures of an advice beside the measured bounds in `bench/bounds/`, which were found without them: where both speak of
@@ -180,11 +181,29 @@ describe('a guard, beside the longest way of a write', () => {
   const cases: EffectCase[] = [1_000, 10_000].flatMap((ttlMs) =>
     [1, 1_000, 100_000, 500_000].flatMap((guardUs) => [0, 5_000].map((ppm) => ({ ttlMs, guardUs, ppm }))),
   );
-  it.each(cases)('%j', (wanted) => {
-    const { ttlMs, guardUs, ppm } = wanted;
-    const wayUs = longestWay(wanted);
-    const stress: Stress = { ...CALM, ttlMs, votes: 5, latencyUs: 1_000, driftPpm: ppm };
-    expect(leastGuard(stress, wayUs)?.least ?? Number.NaN).toBeLessThanOrEqual(guardUs + 1);
-    expect(leastGuard(stress, wayUs + 1)?.least ?? Number.NaN).toBeGreaterThan(guardUs);
-  });
+  // Of a way, it does not matter what it is made of.
+  const made: readonly (readonly [string, (us: number) => Way])[] = [
+    ['of the message', (us) => ({ processUs: 0, sleepUs: 0, writeUs: us })],
+    ['of a pause', (us) => ({ processUs: us, sleepUs: 0, writeUs: 0 })],
+    [
+      'of a pause, a sleep and the message',
+      (us) => ({
+        processUs: Math.floor(us / 2),
+        sleepUs: Math.floor(us / 4),
+        writeUs: us - Math.floor(us / 2) - Math.floor(us / 4),
+      }),
+    ],
+  ];
+  it.each(cases.flatMap((wanted) => made.map(([kind, wayOf]) => [kind, wanted, wayOf] as const)))(
+    '%s, %j',
+    (_, wanted, wayOf) => {
+      const { ttlMs, guardUs, ppm } = wanted;
+      const wayUs = longestWay(wanted);
+      // A clock that counts a sleep.
+      const policy = policyWith({ habits: { clock: 'wall' } });
+      const stress: Stress = { ...CALM, policy, ttlMs, votes: 5, latencyUs: 1_000, driftPpm: ppm };
+      expect(leastGuard(stress, wayOf(wayUs))?.least ?? Number.NaN).toBeLessThanOrEqual(guardUs + 1);
+      expect(leastGuard(stress, wayOf(wayUs + 1))?.least ?? Number.NaN).toBeGreaterThan(guardUs);
+    },
+  );
 });

@@ -4,7 +4,7 @@ import { least } from '../search/safety-map/bisect.js';
 import { attackOf, isShared, type Loss, type LossyDisk, type RestartClock, type Stress } from './attacks.js';
 import { computedAllowanceUs, computedDelayUs, computedGuardUs, computedTtlUs, computedVotes } from './computed.js';
 import type { Unknown } from './unknowns.js';
-import { isHad, isLate, type Write, writeSchedule } from './writes.js';
+import { isHad, isLate, type Way, type Write, wholeUs, writeSchedule } from './writes.js';
 
 /** A run that shows a verdict: it can be written down and replayed. */
 export interface Witness {
@@ -104,14 +104,14 @@ export function leastVotes(stress: Stress): Figure | null {
 }
 
 /** The least validity that a write has to ask for so that it arrives in time, µs; `null` where the lock has none to give. */
-export function leastGuard(stress: Stress, pauseUs: number): Figure | null {
-  const guarded = (guardUs: number): Write => ({ kind: 'guarded', guardUs, pauseUs });
+export function leastGuard(stress: Stress, way: Way): Figure | null {
+  const guarded = (guardUs: number): Write => ({ kind: 'guarded', guardUs, way });
   const mostUs = 1000 * stress.ttlMs - driftAllowanceUs(stress.policy, 1000 * stress.ttlMs) - 1;
-  if (writeSchedule(stress, guarded(mostUs)) === null && computedGuardUs(stress, pauseUs) > mostUs) return null;
+  if (writeSchedule(stress, guarded(mostUs)) === null && computedGuardUs(stress, wholeUs(way)) > mostUs) return null;
   return bisected({
     of: 'guard',
     most: mostUs,
-    computed: computedGuardUs(stress, pauseUs),
+    computed: computedGuardUs(stress, wholeUs(way)),
     breaks: 'action-in-belief',
     isUnsafe: (us) => isLate(writeSchedule(stress, guarded(us))),
     run: (us) => writeSchedule(stress, guarded(us)),
@@ -122,15 +122,15 @@ export function leastGuard(stress: Stress, pauseUs: number): Figure | null {
  * The least TTL, µs in whole ms, with which a write at the end of the work is in time without being checked; `null` where no
  * TTL of up to a day is enough.
  */
-export function leastTtl(stress: Stress, workUs: number, pauseUs: number): Figure | null {
-  const write: Write = { kind: 'unguarded', workUs, pauseUs };
+export function leastTtl(stress: Stress, workUs: number, way: Way): Figure | null {
+  const write: Write = { kind: 'unguarded', workUs, way };
   const lasting = (us: number): Stress => ({ ...stress, ttlMs: Math.max(1, Math.round(us / MS)) });
   return bisected({
     of: 'ttl',
     quantum: MS,
     from: MS,
     most: DAY_US,
-    computed: computedTtlUs(stress, workUs, pauseUs),
+    computed: computedTtlUs(stress, workUs, wholeUs(way)),
     breaks: 'action-in-belief',
     isUnsafe: (us) => !isHad(lasting(us)) || isLate(writeSchedule(lasting(us), write)),
     run: (us) => writeSchedule(lasting(us), write),

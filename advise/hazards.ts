@@ -2,7 +2,7 @@ import { choiceOf, policyWith } from '../deviations/index.js';
 import type { PropertyId, Schedule } from '../scenarios/index.js';
 import { attackOf, type Stress } from './attacks.js';
 import { lateReleaseOf } from './late-release.js';
-import { lossStressOf, pauseUsOf, stressOf, workStressOf } from './stress-of.js';
+import { lossStressOf, stressOf, wayOf, workStressOf } from './stress-of.js';
 import type { System } from './system.js';
 import { isHad, isLate, type Write, writeSchedule } from './writes.js';
 
@@ -50,14 +50,14 @@ function writes(system: System): Hazard {
   const id = 'writes' as const;
   const fenced = resource.checksToken && client.policy.settings.fencing;
   if (!work.writes || fenced) return { id, holds: true, schedule: null, breaks: null };
-  const pauseUs = pauseUsOf(system);
+  const way = wayOf(system);
   const write: Write =
     client.guardUs === null
-      ? { kind: 'unguarded', workUs: work.longestUs, pauseUs }
-      : { kind: 'guarded', guardUs: client.guardUs, pauseUs };
+      ? { kind: 'unguarded', workUs: work.longestUs, way }
+      : { kind: 'guarded', guardUs: client.guardUs, way };
   // Who extends has the lock for as long as the work takes: what is left to chance is the pause before a write.
   if (work.extends && client.guardUs === null) {
-    const atLast: Write = { kind: 'guarded', guardUs: 0, pauseUs };
+    const atLast: Write = { kind: 'guarded', guardUs: 0, way };
     const schedule = writeSchedule(workStressOf(system), atLast);
     return { id, holds: !isLate(schedule), schedule: named(system, schedule), breaks: 'action-in-belief' };
   }

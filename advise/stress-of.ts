@@ -1,6 +1,7 @@
 import { deviates } from '../deviations/index.js';
 import { type Loss, type LossyDisk, type RestartClock, type Stress, weakestVotes } from './attacks.js';
 import type { System, SystemNode } from './system.js';
+import type { Way } from './writes.js';
 
 /** All that a system expects of clocks, pauses and network, against its lock, with nodes that keep their votes. */
 export function stressOf(system: System): Stress {
@@ -28,10 +29,10 @@ export function workStressOf(system: System): Stress {
   return { ...stressOf(system), latencyUs: system.network.mostUs };
 }
 
-/** From the last look at the lock to when a write has arrived, at most, µs. A sleep counts where the client's clock counts it. */
-export function pauseUsOf({ pauses, network, client }: System): number {
-  const slept = client.policy.habits.clock === 'monotonic' ? 0 : pauses.suspendUs;
-  return pauses.processUs + slept + network.writeUs;
+/** From the last look at the lock to when a write has arrived, at most. A sleep counts where the client's clock counts it. */
+export function wayOf({ pauses, network, client }: System): Way {
+  const sleepUs = client.policy.habits.clock === 'monotonic' ? 0 : pauses.suspendUs;
+  return { processUs: pauses.processUs, sleepUs, writeUs: network.writeUs };
 }
 
 /** Why a node may come to lack votes that it gave. */

@@ -10,7 +10,7 @@ import {
   leastVotes,
 } from './figures.js';
 import { driftFactorPpm, libraryOf } from './libraries.js';
-import { lossesOf, lossyDiskOf, pauseUsOf, restartClockOf, restartLoss, stressOf, workStressOf } from './stress-of.js';
+import { lossesOf, lossyDiskOf, restartClockOf, restartLoss, stressOf, wayOf, workStressOf } from './stress-of.js';
 import type { System } from './system.js';
 import type { Unknown } from './unknowns.js';
 
@@ -30,7 +30,7 @@ export function synthesize(system: System, unknowns: readonly Unknown[]): Soluti
     ...(asked.has('restart-delay') ? { 'restart-delay': restartDelay(settled) } : {}),
     ...(asked.has('votes') ? { votes: votes(settled) } : {}),
     ...(asked.has('guard')
-      ? { guard: settled.work.writes ? leastGuard(workStressOf(settled), pauseUsOf(settled)) : null }
+      ? { guard: settled.work.writes ? leastGuard(workStressOf(settled), wayOf(settled)) : null }
       : {}),
   };
 }
@@ -56,7 +56,7 @@ function settle(system: System, asked: ReadonlySet<Unknown>): Settled {
       if (allowance !== null) settled = withPolicy(settled, allowing(system.client.policy, allowance.least));
     }
     if (asked.has('ttl')) {
-      ttl = leastTtl(workStressOf(settled), settled.work.longestUs, pauseUsOf(settled));
+      ttl = leastTtl(workStressOf(settled), settled.work.longestUs, wayOf(settled));
       // A lock that is long enough stays as it is.
       if (ttl !== null && ttl.least > 1000 * settled.client.ttlMs) settled = withTtl(settled, ttl.least / 1000);
     }

@@ -1,31 +1,64 @@
+import { localTime } from '../core/index.js';
 import { driftAllowanceUs } from '../deviations/index.js';
 import { judge } from '../properties/judge.js';
-import type { Schedule, WritePlan } from '../scenarios/index.js';
+import type { Fault, Schedule, WritePlan } from '../scenarios/index.js';
 import { alone, EXACT } from '../search/safety-map/adversary.js';
 import { greatest } from '../search/safety-map/bisect.js';
 import { observeRun } from '../search/safety-map/watch.js';
+import { Clock, trueTime } from '../sim/index.js';
 import { countsCutStamps, playedPolicy, type Stress } from './attacks.js';
+
+/** What may come between the last look at a lock and the arrival of a write, all at once, µs. */
+export interface Way {
+  /** How long the process stops. */
+  readonly processUs: number;
+  /** How long its machine sleeps, where the clock of the client counts a sleep. */
+  readonly sleepUs: number;
+  /** What the write takes from the client to the resource. */
+  readonly writeUs: number;
+}
+
+/** All of a way, µs. */
+export function wholeUs({ processUs, sleepUs, writeUs }: Way): number {
+  return processUs + sleepUs + writeUs;
+}
 
 /** A write of the holder: it looks at what is left of its lock as late as it can, or writes at the end of its work. */
 export type Write =
-  | { readonly kind: 'guarded'; readonly guardUs: number; readonly pauseUs: number }
-  | { readonly kind: 'unguarded'; readonly workUs: number; readonly pauseUs: number };
+  | { readonly kind: 'guarded'; readonly guardUs: number; readonly way: Way }
+  | { readonly kind: 'unguarded'; readonly workUs: number; readonly way: Way };
 
 /** The run of a holder alone that writes, with a fast clock, the worst for it; `null` if there is never enough left. */
 export function writeSchedule(stress: Stress, write: Write): Schedule | null {
-  if (write.kind === 'unguarded') {
-    const { workUs } = write;
-    const plan = { checkAfterUs: workUs, guardUs: null, sendAfterUs: workUs, delayUs: write.pauseUs };
-    return writing(stress, plan);
-  }
-  const { guardUs, pauseUs } = write;
+  if (write.kind === 'unguarded') return stopped(stress, { checkAfterUs: write.workUs, guardUs: null }, write.way);
+  const { guardUs, way } = write;
   const look = countsCutStamps(stress.policy) ? lastLookTried(stress, guardUs) : lastLookUs(stress, guardUs);
   // A fast clock may pass over that microsecond, and then finds too little left.
   for (const us of [look, look - 1, look - 2].filter((at) => at >= 0)) {
-    const plan = { checkAfterUs: us, guardUs, sendAfterUs: us, delayUs: pauseUs };
-    if (observeRun(writing(stress, { ...plan, delayUs: 0 })).writes > 0) return writing(stress, plan);
+    if (observeRun(writing(stress, { checkAfterUs: us, guardUs, sendAfterUs: us, delayUs: 0 })).writes > 0)
+      return stopped(stress, { checkAfterUs: us, guardUs }, way);
   }
   return null;
+}
+
+/** A timer that is due so long after a look has passed at least 1 µs of true time. */
+const AT_ONCE_US = 2;
+
+/** The write that is looked at then: its writer stops right after the look, and sends as it goes on. */
+function stopped(stress: Stress, look: Pick<WritePlan, 'checkAfterUs' | 'guardUs'>, way: Way): Schedule {
+  const { processUs, sleepUs, writeUs } = way;
+  const { checkAfterUs } = look;
+  const plan = { ...look, sendAfterUs: checkAfterUs, delayUs: writeUs };
+  if (processUs + sleepUs <= AT_ONCE_US) return writing(stress, { ...plan, delayUs: wholeUs(way) });
+  const clock = new Clock(0, stress.driftPpm);
+  const claimedUs = trueTime(claimUs(stress));
+  const atUs = clock.when(localTime(clock.read(claimedUs) + checkAfterUs), claimedUs);
+  const faults: Fault[] = [];
+  if (processUs > 0) faults.push({ kind: 'pause', atUs, edge: 'after', process: 'c1', forUs: processUs });
+  // One machine does one thing at a time: it falls asleep before a process goes on that had stopped.
+  const edge = processUs > 0 ? 'before' : 'after';
+  if (sleepUs > 0) faults.push({ kind: 'suspend', atUs: atUs + processUs, edge, process: 'c1', forUs: sleepUs });
+  return writing(stress, { ...plan, sendAfterUs: checkAfterUs + AT_ONCE_US }, faults);
 }
 
 /** Whether the write reaches the resource when its writer does not hold the lock any more. */
@@ -54,11 +87,15 @@ function lastLookTried(stress: Stress, guardUs: number): number {
 
 /** What the votes take by the holder's fast clock. */
 function acquiredAfterUs(stress: Stress): number {
-  const claimed = observeRun(calm(stress)).claims[0]?.atUs ?? 0;
-  return Math.floor(claimed * (1 + stress.driftPpm / 1_000_000));
+  return Math.floor(claimUs(stress) * (1 + stress.driftPpm / 1_000_000));
 }
 
-function calm(stress: Stress, writes: readonly WritePlan[] = []): Schedule {
+/** When the holder has its lock, true time. */
+function claimUs(stress: Stress): number {
+  return observeRun(calm(stress)).claims[0]?.atUs ?? 0;
+}
+
+function calm(stress: Stress, writes: readonly WritePlan[] = [], faults: readonly Fault[] = []): Schedule {
   const { ttlMs, latencyUs, nodes, driftPpm } = stress;
   const policy = playedPolicy({ ...stress, votes: nodes });
   return alone({
@@ -70,10 +107,13 @@ function calm(stress: Stress, writes: readonly WritePlan[] = []): Schedule {
     policy,
     clientPpm: driftPpm,
     holder: { writes },
+    faults,
   });
 }
 
-function writing(stress: Stress, plan: WritePlan): Schedule {
-  const schedule = calm(stress, [plan]);
-  return { ...schedule, untilUs: Math.max(schedule.untilUs, 2000 * stress.ttlMs + plan.delayUs + plan.sendAfterUs) };
+function writing(stress: Stress, plan: WritePlan, faults: readonly Fault[] = []): Schedule {
+  const schedule = calm(stress, [plan], faults);
+  const stopsUs = faults.reduce((sum, it) => sum + ('forUs' in it ? it.forUs : 0), 0);
+  const lastUs = 2000 * stress.ttlMs + plan.sendAfterUs + stopsUs + plan.delayUs;
+  return { ...schedule, untilUs: Math.max(schedule.untilUs, lastUs) };
 }
