@@ -1,20 +1,24 @@
-import { policyWith } from '../deviations/index.js';
+import { driftAllowanceUs, policyWith } from '../deviations/index.js';
+import { formatDurationMs } from '../scenarios/duration.js';
 import { attackOf, isShared } from './attacks.js';
 import type { Figure } from './figures.js';
 import { lateReleaseOf } from './late-release.js';
-import { acquisitionLines, formatFactor, libraryOf, withOwnTokens } from './libraries.js';
+import { acquisitionLines, formatFactor, libraryOf, validMs, withOwnTokens } from './libraries.js';
 import {
+  clockOrderLines,
   fsyncLines,
   holdBackLines,
+  inWords,
   type Lines,
   mergedLines,
   noEvictionLines,
   noPromotionLines,
   slewLines,
 } from './lines.js';
-import { restartLoss, stressOf } from './stress-of.js';
-import { synthesize, withAllowance, withPolicy, withTtl } from './synthesis.js';
+import { restartLoss, stressOf, wayOf, workStressOf } from './stress-of.js';
+import { synthesize, withAllowance, withDrift, withPolicy, withTtl } from './synthesis.js';
 import type { System, SystemNode } from './system.js';
+import { isHad, type Write, writeSchedule } from './writes.js';
 
 /** What to change, of which one sentence says what and why. */
 export interface Change {
@@ -37,10 +41,19 @@ export interface Change {
   readonly figure?: Figure;
 }
 
-/** ms of µs, rounded up, as people write a duration in a sentence. */
-export function inWords(us: number): string {
-  const ms = Math.ceil(us / 1000);
-  return ms >= 1000 ? `${ms / 1000} s` : `${ms} ms`;
+/**
+ * A least value rounded up to what people write, with a thousandth of it to spare at least: to two digits, or half of the
+ * second after a 1, and to whole units.
+ */
+export function roundedUp(least: number, unit = 1): number {
+  const digits = String(Math.ceil((least * 1001) / 1000));
+  const step = Math.max(unit, 10 ** (digits.length - 2) / (digits.startsWith('1') ? 2 : 1));
+  return Math.ceil((least * 1001) / 1000 / step) * step;
+}
+
+/** What a rounded figure stands for, exactly, as an aside. */
+function exactly({ least }: Figure): string {
+  return `(at least ${formatDurationMs(least)} ms)`;
 }
 
 /** Clocks that are slewed and never stepped. */
@@ -49,7 +62,7 @@ export function slewing(system: System): Change {
   return {
     id: 'slew',
     title: `have clocks slewed and never stepped, on nodes${onClients ? ' and on the machines of clients' : ''}`,
-    lines: [slewLines(system.clocks.driftPpm)],
+    lines: mergedLines([slewLines(system.clocks.driftPpm), ...system.nodes.flatMap(clockOrderLines)]),
     after: { ...system, clocks: { ...system.clocks, nodeStepUs: 0, clientStepUs: 0 } },
   };
 }
@@ -57,12 +70,16 @@ export function slewing(system: System): Change {
 /** The least allowance that its client can be given and that is enough; `null` where it has no such option. */
 export function allowing(system: System): Change | null {
   const figure = synthesize(system, ['allowance']).allowance;
-  const after = figure ? withAllowance(system, figure.least) : null;
-  if (!figure || after === null || isShared(stressOf(after))) return null;
-  const factor = formatFactor(after.client.policy.settings.driftPpm);
+  const least = figure ? withAllowance(system, figure.least) : null;
+  if (!figure || least === null || isShared(stressOf(least))) return null;
+  const rounded = withDrift(system, roundedUp(least.client.policy.settings.driftPpm));
+  // A lock may be too short for more than the least.
+  const after = !isShared(stressOf(rounded)) && isHad(workStressOf(rounded)) ? rounded : least;
+  const { policy, ttlMs } = after.client;
+  const gives = inWords(driftAllowanceUs(policy, 1000 * ttlMs));
   return {
     id: 'allowance',
-    title: `give up ${inWords(figure.least)} of each lock for clock errors (drift factor ${factor})`,
+    title: `give up ${gives} of each lock for clock errors ${exactly(figure)}: drift factor ${formatFactor(policy.settings.driftPpm)}`,
     lines: [clientLines(after)],
     after,
     figure,
@@ -70,8 +87,8 @@ export function allowing(system: System): Change | null {
 }
 
 /** The lines where the client is asked for its locks, with all that is set by then. */
-export function clientLines({ client }: System): Lines {
-  return { file: libraryOf(client.policy).file, lines: acquisitionLines(client.policy, client.ttlMs) };
+export function clientLines(system: System): Lines {
+  return { file: libraryOf(system.client.policy).file, lines: acquisitionLines(system) };
 }
 
 /** One try a call, and a loop around it: of a client that has one token for all tries of a call, where connections reorder. */
@@ -100,19 +117,18 @@ export function longerForClocks(system: System): Change | null {
     if (safe(middle)) high = middle;
     else low = middle;
   }
-  return ttlChange(
-    system,
-    high,
-    `lock for ${inWords(1000 * high)}: its allowance grows with the TTL, and covers the clock errors then`,
-  );
+  const rounded = roundedUp(high);
+  const ttlMs = rounded <= LONGEST_TTL_MS && safe(rounded) ? rounded : high;
+  const title = `lock for ${inWords(1000 * ttlMs)} (at least ${formatDurationMs(1000 * high)} ms): its allowance grows with the TTL, and covers the clock errors then`;
+  return ttlChange(system, ttlMs, title);
 }
 
 /** A TTL that is long enough for the work and a pause before its last write. */
 export function longerForWork(system: System): Change | null {
   const figure = synthesize(system, ['ttl']).ttl;
   if (!figure || figure.least > 1000 * LONGEST_TTL_MS) return null;
-  const ttlMs = Math.max(system.client.ttlMs, figure.least / 1000);
-  const title = `lock for ${inWords(1000 * ttlMs)}: the work, a pause and the way of the last write fit into it`;
+  const ttlMs = Math.max(system.client.ttlMs, roundedUp(figure.least / 1000));
+  const title = `lock for ${inWords(1000 * ttlMs)} ${exactly(figure)}: the work, a pause and the way of the last write fit into it`;
   return { ...ttlChange(system, ttlMs, title), figure };
 }
 
@@ -166,12 +182,12 @@ export function holdingBack(system: System): Change | null {
   const figure = synthesize(system, ['restart-delay'])['restart-delay'];
   if (!figure) return null;
   const losing = system.nodes.filter((node) => restartLoss(node) !== null);
-  const lines = losing.map((node) => holdBackLines(node, figure.least));
+  const delayUs = roundedUp(figure.least, 1000);
+  const lines = losing.map((node) => holdBackLines(node, delayUs));
   if (lines.length === 0 || lines.includes(null)) return null;
-  const delayUs = 1000 * Math.ceil(figure.least / 1000);
   return {
     id: 'restart-delay',
-    title: `hold a node that has stopped back for ${inWords(delayUs)}, until every lock that it voted for is over`,
+    title: `let a stopped node serve again after ${inWords(delayUs)} ${exactly(figure)}: by then every lock that it voted for is over`,
     lines: mergedLines(lines.flatMap((it) => it ?? [])),
     after: withNodes(system, (node) =>
       restartLoss(node) === null || node.restartUs === null
@@ -186,17 +202,23 @@ export function holdingBack(system: System): Change | null {
 export function guarding(system: System): Change | null {
   const figure = synthesize(system, ['guard']).guard;
   if (!figure) return null;
-  const guardUs = 1000 * Math.ceil(figure.least / 1000);
   const library = libraryOf(system.client.policy);
-  const { ttlMs } = system.client;
-  const after = { ...system, client: { ...system.client, guardUs } };
+  const guarded = (guardUs: number): System => ({ ...system, client: { ...system.client, guardUs } });
+  const [rounded, whole] = [roundedUp(figure.least, 1000), 1000 * Math.ceil(figure.least / 1000)];
+  // Of a short lock there may never be more left than the least.
+  const write: Write = { kind: 'guarded', guardUs: rounded, way: wayOf(system) };
+  const guardUs = writeSchedule(workStressOf(system), write) === null ? whole : rounded;
+  const after = guarded(guardUs);
   return {
     id: 'guard',
-    title: `write only with ${inWords(guardUs)} of the lock left: a pause and the way of the write fit into it`,
+    title: `write only with ${inWords(guardUs)} of the lock left ${exactly(figure)}: a pause and the way of the write fit into it`,
     // Where the lock is taken, its end is taken down, which the guard looks at.
     lines: [
       clientLines(after),
-      { file: 'right before each write to the protected resource', lines: library.guard(guardUs / 1000, ttlMs) },
+      {
+        file: 'right before each write to the protected resource',
+        lines: library.guard(guardUs / 1000, validMs(after.client)),
+      },
     ],
     after,
     figure,

@@ -40,8 +40,13 @@ function memory(system: System): Hazard {
 
 /** What the client does wrong by itself where connections reorder; a search may find more (`inside.ts`). */
 function client(system: System): Hazard {
-  const schedule = lateReleaseOf(system);
+  const schedule = lateReleaseOf(system)?.schedule ?? null;
   return { id: 'client', holds: schedule === null, schedule, breaks: 'mutual-exclusion' };
+}
+
+/** Whether no write comes too late. */
+export function writesHold(system: System): boolean {
+  return writes(system).holds;
 }
 
 /** A write at the end of the longest work, or one that is checked. With tokens that are checked, none does harm. */

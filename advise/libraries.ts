@@ -1,6 +1,7 @@
-import { deviates, type Policy, policyOf, policyWith } from '../deviations/index.js';
+import { deviates, driftAllowanceUs, type Policy, policyOf, policyWith } from '../deviations/index.js';
 import type { Library } from './library.js';
 import { LIBRARIES, otherLibrary } from './library-list.js';
+import type { System } from './system.js';
 
 /** What the users of a client can set. */
 export function libraryOf({ profile }: Policy): Library {
@@ -32,11 +33,21 @@ export function withOwnTokens(policy: Policy): Policy {
   return policyWith({ deviations: policy.deviations.filter((it) => it !== PER_CALL) }, policy);
 }
 
-/** The lines that acquire a lock of this TTL by this client, with all that is set otherwise than it does by itself. */
-export function acquisitionLines(policy: Policy, ttlMs: number): readonly string[] {
+/** The lines that lock in this system, with all that is set otherwise than its client does by itself. */
+export function acquisitionLines({ client, work }: System): readonly string[] {
+  const { policy, ttlMs, guardUs } = client;
   const { driftPpm, fencing } = policy.settings;
   const usual = policyOf({ profile: policy.profile });
   const factor = driftPpm === usual.settings.driftPpm ? null : formatFactor(driftPpm);
   const ownTokens = deviates(usual, PER_CALL) && !deviates(policy, PER_CALL);
-  return libraryOf(policy).acquire({ ttlMs, factor, fencing, ownTokens });
+  const longestMs = Math.floor(work.longestUs / 1000);
+  // A lock that is looked at before each write may be shorter than the work.
+  const hadMs = guardUs === null ? longestMs : Math.max(1, Math.min(longestMs, validMs(client) - guardUs / 1000));
+  const workMs = work.extends ? null : hadMs;
+  return libraryOf(policy).acquire({ ttlMs, factor, fencing, ownTokens, workMs, guarded: guardUs !== null });
+}
+
+/** For how long a lock is valid from when it was asked for, ms, rounded down. */
+export function validMs({ policy, ttlMs }: System['client']): number {
+  return Math.floor(ttlMs - driftAllowanceUs(policy, 1000 * ttlMs) / 1000);
 }

@@ -1,4 +1,5 @@
-import type { DriftOption, Library } from './library.js';
+import type { Acquisition, DriftOption, Library } from './library.js';
+import { redsync } from './library-go.js';
 
 /*
  * What the users of a client can set, in that client's own words, and no more than it has. Where a value was read is with
@@ -9,20 +10,21 @@ const MS_AND_2: DriftOption = { constantUs: 2_000, whole: 'cut' };
 
 const seconds = (ms: number): string => `${ms / 1000}`;
 const factorLine = (line: string, factor: string | null): string[] => (factor === null ? [] : [line]);
+const only = (line: string, isWanted: boolean): string[] => (isWanted ? [line] : []);
 
-/** The clients of node-redlock's family, by what they are asked for. */
-function nodeRedlock(title: string, names: string, caution?: string): Library {
+/** The clients of node-redlock's family, by what they are asked for and how a lock is released. */
+function nodeRedlock(title: string, names: string, release: string, caution?: string): Library {
   return {
     title,
-    file: 'where the Redlock is made (JavaScript)',
+    file: 'where the lock is taken (JavaScript)',
     drift: MS_AND_2,
     pooled: false,
     tryOnce: 'retryCount: 0',
-    acquire: ({ ttlMs, factor, ownTokens }) => {
-      const settings = [...factorLine(`driftFactor: ${factor}`, factor), ...(ownTokens ? ['retryCount: 0'] : [])];
+    acquire: ({ ttlMs, factor, ownTokens, workMs }) => {
+      const settings = [...factorLine(`driftFactor: ${factor}`, factor), ...only('retryCount: 0', ownTokens)];
       const acquire = `await redlock.acquire(${names}, ${ttlMs})`;
       return [
-        ...(settings.length === 0 ? [] : [`const redlock = new Redlock(clients, { ${settings.join(', ')} });`]),
+        ...only(`const redlock = new Redlock(clients, { ${settings.join(', ')} });`, settings.length > 0),
         ...(ownTokens
           ? [
               'let lock;',
@@ -33,6 +35,13 @@ function nodeRedlock(title: string, names: string, caution?: string): Library {
               '  });',
             ]
           : [`const lock = ${acquire};`]),
+        'try {',
+        workMs === null
+          ? '  await work(); // yours'
+          : `  await work(AbortSignal.timeout(${workMs})); // yours: it has to stop then`,
+        '} finally {',
+        `  await lock.${release}().catch(() => {}); // it may be over already`,
+        '}',
       ];
     },
     guard: (ms) => [`if (lock.expiration - Date.now() < ${ms}) throw new Error('too late to write');`],
@@ -41,58 +50,13 @@ function nodeRedlock(title: string, names: string, caution?: string): Library {
   };
 }
 
-/** redsync. Before 4.4 its mutexes do not tell until when they are valid: their users have to count from when they asked. */
-function redsync(title: string, tellsUntil: boolean): Library {
-  return {
-    title,
-    file: 'where the mutex is made (Go)',
-    drift: { constantUs: 0, whole: 'exact' },
-    pooled: true,
-    tryOnce: 'WithTries(1)',
-    acquire: ({ ttlMs, factor, ownTokens }) => {
-      const options = [
-        `redsync.WithExpiry(${ttlMs}*time.Millisecond)`,
-        ...factorLine(`redsync.WithDriftFactor(${factor})`, factor),
-        ...(ownTokens ? ['redsync.WithTries(1)'] : []),
-      ];
-      const mutex = `mutex := rs.NewMutex(name, ${options.join(', ')})`;
-      const asked = tellsUntil ? [] : ['asked := time.Now() // right before mutex.Lock()'];
-      return ownTokens ? [mutex, ...goLoop(tellsUntil)] : [mutex, ...asked];
-    },
-    guard: (ms, ttlMs) => [
-      `if ${tellsUntil ? 'time.Until(mutex.Until())' : `${ttlMs}*time.Millisecond-time.Since(asked)`} < ${ms}*time.Millisecond {`,
-      '\treturn errors.New("too late to write")',
-      '}',
-    ],
-    fencing: false,
-  };
-}
-
-/** As often, and with the pauses, that redsync 4 has by itself. */
-function goLoop(tellsUntil: boolean): string[] {
-  return [
-    ...(tellsUntil ? [] : ['var asked time.Time']),
-    'for try := 1; ; try++ { // each Lock has a token of its own',
-    ...(tellsUntil ? [] : ['\tasked = time.Now()']),
-    '\terr := mutex.Lock()',
-    '\tif err == nil {',
-    '\t\tbreak',
-    '\t}',
-    '\tif try == 32 {',
-    '\t\treturn err',
-    '\t}',
-    '\ttime.Sleep(time.Duration(50+rand.Intn(200)) * time.Millisecond)',
-    '}',
-  ];
-}
-
 const REDLOCK_PY: Library = {
   title: 'redlock-py',
-  file: 'where the Redlock is made (Python)',
+  file: 'where the lock is taken (Python)',
   drift: MS_AND_2,
   pooled: false,
   tryOnce: 'retry_count = 1',
-  acquire: ({ ttlMs, factor, ownTokens }) => [
+  acquire: ({ ttlMs, factor, ownTokens, workMs, guarded }) => [
     ...factorLine(`dlm.clock_drift_factor = ${factor}`, factor),
     ...(ownTokens
       ? [
@@ -103,7 +67,13 @@ const REDLOCK_PY: Library = {
         ]
       : [`lock = dlm.lock(name, ${ttlMs})`]),
     'if not lock: raise TimeoutError("no lock")',
-    'until = time.time() + lock.validity / 1000',
+    ...only('until = time.time() + lock.validity / 1000', guarded),
+    'try:',
+    workMs === null
+      ? '    work()  # yours'
+      : `    work(time.monotonic() + ${seconds(workMs)})  # yours: it has to stop then`,
+    'finally:',
+    '    dlm.unlock(lock)',
   ],
   guard: (ms) => [`if until - time.time() < ${seconds(ms)}: raise TimeoutError("too late to write")`],
   fencing: false,
@@ -115,7 +85,7 @@ const REDLOCK_PHP: Library = {
   drift: null,
   pooled: false,
   tryOnce: '$retryCount = 1',
-  acquire: ({ ttlMs, ownTokens }) => [
+  acquire: ({ ttlMs, ownTokens, workMs, guarded }) => [
     ...(ownTokens
       ? [
           '$redLock = new RedLock($servers, 200, 1);',
@@ -124,7 +94,14 @@ const REDLOCK_PHP: Library = {
         ]
       : [`$lock = $redLock->lock($name, ${ttlMs});`]),
     "if (!$lock) throw new RuntimeException('no lock');",
-    "$until = microtime(true) + $lock['validity'] / 1000;",
+    ...only("$until = microtime(true) + $lock['validity'] / 1000;", guarded),
+    'try {',
+    workMs === null
+      ? '    work(); // yours'
+      : `    work(hrtime(true) + ${workMs} * 1_000_000); // yours: it has to stop then`,
+    '} finally {',
+    '    $redLock->unlock($lock);',
+    '}',
   ],
   guard: (ms) => [`if ($until - microtime(true) < ${seconds(ms)}) throw new RuntimeException('too late to write');`],
   fencing: false,
@@ -136,12 +113,19 @@ const REDISSON: Library = {
   file: 'where the lock is taken (Java)',
   drift: null,
   pooled: true,
-  acquire: ({ ttlMs }) => [
-    'long asked = System.nanoTime();',
-    `boolean held = redLock.tryLock(${ttlMs}, ${ttlMs}, TimeUnit.MILLISECONDS);`,
+  acquire: ({ ttlMs, workMs, guarded }) => [
+    ...only('long asked = System.nanoTime();', guarded),
+    `if (!redLock.tryLock(${ttlMs}, ${ttlMs}, TimeUnit.MILLISECONDS)) throw new IllegalStateException("no lock");`,
+    'try {',
+    workMs === null
+      ? '    work(); // yours'
+      : `    work(System.nanoTime() + ${workMs} * 1_000_000L); // yours: it has to stop then`,
+    '} finally {',
+    '    redLock.unlock();',
+    '}',
   ],
-  guard: (ms, ttlMs) => [
-    `long left = ${ttlMs} - (System.nanoTime() - asked) / 1_000_000;`,
+  guard: (ms, validMs) => [
+    `long left = ${validMs} - (System.nanoTime() - asked) / 1_000_000;`,
     `if (left < ${ms}) throw new IllegalStateException("too late to write");`,
   ],
   fencing: false,
@@ -153,31 +137,37 @@ const DISTRIBUTED_LOCK: Library = {
   file: 'where the lock is made (C#)',
   drift: { constantUs: 0, whole: 'exact' },
   pooled: false,
-  acquire: ({ ttlMs, factor }) => {
+  acquire: ({ ttlMs, factor, workMs, guarded }) => {
     const valid = factor === null ? '' : `.MinValidityTime(TimeSpan.FromMilliseconds(${minValidityMs(ttlMs, factor)}))`;
     return [
-      'var asked = Stopwatch.StartNew();',
       `var l = new RedisDistributedLock(name, databases, o => o.Expiry(TimeSpan.FromMilliseconds(${ttlMs}))${valid});`,
+      ...only('var asked = Stopwatch.StartNew(); // extensions do not tell how much is left', guarded),
+      'await using var handle = await l.AcquireAsync();',
+      'using var stop = CancellationTokenSource.CreateLinkedTokenSource(handle.HandleLostToken);',
+      ...(workMs === null ? [] : [`stop.CancelAfter(${workMs});`]),
+      'await Work(stop.Token); // yours: it has to stop then',
     ];
   },
-  guard: (ms, ttlMs) => [
-    `if (${ttlMs} - asked.ElapsedMilliseconds < ${ms}) throw new TimeoutException("too late to write");`,
+  guard: (ms, validMs) => [
+    `if (${validMs} - asked.ElapsedMilliseconds < ${ms}) throw new TimeoutException("too late to write");`,
   ],
   fencing: false,
 };
 
 const REFERENCE: Library = {
   title: 'lockstep-redlock',
-  file: 'where the Redlock is made (TypeScript)',
+  file: 'where the lock is taken (TypeScript)',
   drift: { constantUs: 2_000, whole: 'exact' },
   pooled: false,
-  acquire: ({ ttlMs, factor, fencing }) => {
-    const settings = [...factorLine(`driftFactor: ${factor}`, factor), ...(fencing ? ['fencing: true'] : [])];
+  acquire: ({ ttlMs, factor, fencing, workMs }) => {
+    const settings = [...factorLine(`driftFactor: ${factor}`, factor), ...only('fencing: true', fencing)];
+    const signal = workMs === null ? 'lock.signal' : `AbortSignal.any([lock.signal, AbortSignal.timeout(${workMs})])`;
     return [
-      ...(settings.length === 0 ? [] : [`const redlock = new Redlock(clients, { ${settings.join(', ')} });`]),
-      ...(fencing ? ['// once, as the nodes are new, and not at each start: await redlock.recoverFencing(0);'] : []),
-      `await using lock = await redlock.acquire(name, ${ttlMs});`,
-      ...(fencing ? ['// with each write: lock.fencingToken'] : []),
+      ...only(`const redlock = new Redlock(clients, { ${settings.join(', ')} });`, settings.length > 0),
+      ...only('// once, as the nodes are new, and not at each start: await redlock.recoverFencing(0);', fencing),
+      `await using lock = await redlock.acquire(name, ${ttlMs}); // is released at the end of the block`,
+      ...only('// with each write: lock.fencingToken', fencing),
+      `await work(${signal}); // yours: it has to stop then`,
     ];
   },
   guard: (ms) => [`if (lock.remaining() < ${ms}) throw new Error('too late to write');`],
@@ -194,10 +184,10 @@ export const LIBRARIES: Readonly<Record<string, Library>> = {
   'redlock-py': REDLOCK_PY,
   'redlock-php': REDLOCK_PHP,
   redisson: REDISSON,
-  'node-redlock-4': nodeRedlock('node-redlock 4', 'name'),
-  'node-redlock-5': nodeRedlock('node-redlock 5', '[name]', RETURNS_LATE),
-  'node-redlock-main': nodeRedlock('node-redlock, main', '[name]', RETURNS_LATE),
-  'sesamecare-redlock': nodeRedlock('@sesamecare-oss/redlock', '[name]', RETURNS_LATE),
+  'node-redlock-4': nodeRedlock('node-redlock 4', 'name', 'unlock'),
+  'node-redlock-5': nodeRedlock('node-redlock 5', '[name]', 'release', RETURNS_LATE),
+  'node-redlock-main': nodeRedlock('node-redlock, main', '[name]', 'release', RETURNS_LATE),
+  'sesamecare-redlock': nodeRedlock('@sesamecare-oss/redlock', '[name]', 'release', RETURNS_LATE),
   'distributed-lock-redis': DISTRIBUTED_LOCK,
 };
 
@@ -208,12 +198,14 @@ function minValidityMs(ttlMs: number, factor: string): number {
 
 /** A client of which only the TTL is sure to be an argument. */
 export function otherLibrary(profile: string): Library {
+  const over = ({ workMs }: Acquisition): string[] =>
+    workMs === null ? [] : [`# the work has to stop after ${workMs} ms; release the lock then`];
   return {
     title: profile,
     file: 'where the lock is taken',
     drift: null,
     pooled: false,
-    acquire: ({ ttlMs }) => [`# TTL: ${ttlMs} ms`],
+    acquire: (wanted) => [`# TTL: ${wanted.ttlMs} ms`, ...over(wanted)],
     guard: (ms) => [`# before each write: at least ${ms} ms of the validity must be left`],
     fencing: false,
   };

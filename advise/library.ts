@@ -14,6 +14,10 @@ export interface Acquisition {
   readonly fencing: boolean;
   /** Whether its caller tries again by a loop of its own, so that each try has a token of its own. */
   readonly ownTokens: boolean;
+  /** What the work may take from then on, ms; `null`: the lock is extended meanwhile. */
+  readonly workMs: number | null;
+  /** Whether there is a {@link Library.guard} before its writes. */
+  readonly guarded: boolean;
 }
 
 /** One client. */
@@ -23,14 +27,14 @@ export interface Library {
   readonly file: string;
   /** `null`: its allowance cannot be set. */
   readonly drift: DriftOption | null;
-  /** The lines that acquire a lock. */
+  /** The lines that acquire a lock, do the work (`work`, which is its user's, and gets its deadline) and release the lock. */
   readonly acquire: (wanted: Acquisition) => readonly string[];
   /** How it is told to try once, where it has such an option and {@link Library.acquire} writes the loop around it. */
   readonly tryOnce?: string;
   /** Whether it sends messages to a node over a pool of connections, by which they may overtake each other. */
   readonly pooled: boolean;
-  /** Lines before a write that let it go ahead only with so much left. */
-  readonly guard: (guardMs: number, ttlMs: number) => readonly string[];
+  /** Lines before a write that let it go ahead only with so much left of a lock that is valid for so long from when it was asked for. */
+  readonly guard: (guardMs: number, validMs: number) => readonly string[];
   /** Whether it has fencing tokens. */
   readonly fencing: boolean;
   /** What everybody should know who uses it. */

@@ -5,8 +5,22 @@ export interface Lines {
   /** The file, or the place in one. */
   readonly file: string;
   readonly lines: readonly string[];
+  /** What is to be done before, as a command; left out where nothing is. */
+  readonly first?: string;
   /** What is to be done when they are in place, as a command; left out where nothing is. */
   readonly command?: string;
+}
+
+/** ms of µs, rounded up, as people write a duration in a sentence. */
+export function inWords(us: number): string {
+  const ms = Math.ceil(us / 1000);
+  return ms >= 1000 ? `${ms / 1000} s` : `${ms} ms`;
+}
+
+/** What is said above a command for a shell. */
+export function shellWords(command: string): string {
+  const auth = command.includes('redis-cli') ? ' (if Redis asks for a password: export REDISCLI_AUTH before)' : '';
+  return `then, in a shell${auth}`;
 }
 
 /** A delay as `sleep` takes it, in seconds, rounded up to whole ms. */
@@ -35,7 +49,7 @@ export function holdBackLines(node: Pick<SystemNode, 'supervisor' | 'unit'>, del
     case 'systemd': {
       const startS = Math.ceil(Number(seconds)) + SYSTEMD_START_S;
       return {
-        file: `/etc/systemd/system/${unit}.service.d/hold-back.conf, on each node`,
+        ...dropIn(unit, 'hold-back'),
         lines: [
           ...(unit === DEBIAN_UNIT
             ? [`# ${unit} is the unit of Debian and Ubuntu; for another one: --unit redis`]
@@ -71,20 +85,32 @@ export function holdBackLines(node: Pick<SystemNode, 'supervisor' | 'unit'>, del
   }
 }
 
+/** A file beside a unit, and the folder that it needs. */
+function dropIn(unit: string, name: string): Pick<Lines, 'file' | 'first'> {
+  const folder = `/etc/systemd/system/${unit}.service.d`;
+  return { file: `${folder}/${name}.conf, on each node`, first: `mkdir -p ${folder}` };
+}
+
+/** The file that the packages of Debian and Ubuntu start Redis with; elsewhere INFO has its name (config_file). */
+const REDIS_CONF = 'redis.conf (Debian: /etc/redis/redis.conf)';
+
+/** Waits until an append-only file is whole. */
+const WHOLE = "while redis-cli INFO persistence | grep -Eq 'aof_rewrite_(in_progress|scheduled):1'; do sleep 1; done";
+
 /** Every acknowledged vote is on the disk. */
 export function fsyncLines(): Lines {
   return {
-    file: 'redis.conf, on each node',
+    file: `${REDIS_CONF}, on each node`,
     lines: ['appendonly yes', 'appendfsync always'],
-    // A restart with an append-only file that is not there yet would begin empty.
-    command: 'redis-cli CONFIG SET appendfsync always && redis-cli CONFIG SET appendonly yes',
+    // A restart with an append-only file that is not there yet, or not whole, would begin empty.
+    command: `redis-cli CONFIG SET appendfsync always && redis-cli CONFIG SET appendonly yes && ${WHOLE}`,
   };
 }
 
 /** No key is evicted. */
 export function noEvictionLines(): Lines {
   return {
-    file: 'redis.conf, on each node',
+    file: `${REDIS_CONF}, on each node`,
     lines: ['maxmemory-policy noeviction'],
     command: 'redis-cli CONFIG SET maxmemory-policy noeviction',
   };
@@ -93,7 +119,7 @@ export function noEvictionLines(): Lines {
 /** No replica takes over: Sentinel never promotes one of this priority. */
 export function noPromotionLines(): Lines {
   return {
-    file: 'redis.conf, on each replica',
+    file: `${REDIS_CONF}, on each replica`,
     lines: ['replica-priority 0'],
     command: 'redis-cli CONFIG SET replica-priority 0',
   };
@@ -107,13 +133,37 @@ export function slewRate(driftPpm: number): number {
   return Math.max(1, Math.floor(SLEWED * driftPpm));
 }
 
+/** What chrony slews by at most unless it is told otherwise. */
+export const USUAL_SLEW = '8.3 %';
+
 /** Clocks are slewed, slowly, and never stepped. */
 export function slewLines(driftPpm: number): Lines {
+  const rate = slewRate(driftPpm);
   return {
     file: '/etc/chrony/chrony.conf, in place of its makestep line',
-    lines: ['makestep 1 0', `maxslewrate ${slewRate(driftPpm)}`, 'leapsecmode slew'],
+    lines: [
+      `# no step, not even at boot: a second takes ${Math.ceil(1_000_000 / rate / 60)} min. To step by hand (chronyc makestep),`,
+      '# stop what locks on this machine; stop Redis for a TTL before it, so that its votes are over',
+      'makestep 1 0',
+      `maxslewrate ${rate}`,
+      'leapsecmode slew',
+    ],
     command: 'systemctl restart chrony',
   };
+}
+
+/** Redis starts when whatever sets clocks at boot is done: its unit, or that of what runs its container. */
+export function clockOrderLines({ supervisor, unit }: Pick<SystemNode, 'supervisor' | 'unit'>): Lines[] {
+  const units = { systemd: unit, kubernetes: 'kubelet', docker: 'docker', managed: null, other: null };
+  const ordered = units[supervisor];
+  if (ordered === null) return [];
+  return [
+    {
+      ...dropIn(ordered, 'after-clock'),
+      lines: ['[Unit]', '# clocks are set by then; chrony-wait waits for up to 3 min', 'After=time-sync.target'],
+      command: 'systemctl enable chrony-wait && systemctl daemon-reload',
+    },
+  ];
 }
 
 /** A file once, with the last of its lines; those of a redis.conf add up. */

@@ -166,6 +166,8 @@ const TOLD = [
   'clocks.drift',
   'clocks.steps',
   'pauses.process',
+  'pauses.suspend',
+  'pauses.vm',
   'network.most',
   'network.write',
   'network.reordering',

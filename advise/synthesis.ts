@@ -98,7 +98,12 @@ export function withTtl(system: System, ttlMs: number): System {
 export function withAllowance(system: System, allowanceUs: number): System | null {
   const { policy, ttlMs } = system.client;
   const driftPpm = driftFactorPpm(libraryOf(policy), ttlMs, allowanceUs);
-  return driftPpm === null ? null : withPolicy(system, policyWith({ settings: { driftPpm } }, policy));
+  return driftPpm === null ? null : withDrift(system, driftPpm);
+}
+
+/** The system with a client of this drift factor. */
+export function withDrift(system: System, driftPpm: number): System {
+  return withPolicy(system, policyWith({ settings: { driftPpm } }, system.client.policy));
 }
 
 /** One point of a trade-off: how much is tolerated, and what is left of the lock for it. */

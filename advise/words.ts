@@ -1,12 +1,13 @@
 import { driftAllowanceUs, quorumOf } from '../deviations/index.js';
 import { formatDurationMs } from '../scenarios/duration.js';
-import { formatCount, formatPercent } from '../text/format.js';
+import { formatCount } from '../text/format.js';
 import type { Advice, Alternative } from './advice.js';
+import { clientLines } from './changes.js';
 import type { Figure } from './figures.js';
 import type { Hazard } from './hazards.js';
-import { lateReleaseOf } from './late-release.js';
+import { type LateRelease, lateReleaseOf } from './late-release.js';
 import { libraryOf } from './libraries.js';
-import { type Lines, mergedLines, slewRate } from './lines.js';
+import { type Lines, mergedLines } from './lines.js';
 import { type LossReason, lossesOf, restartLoss } from './stress-of.js';
 import type { System } from './system.js';
 import type { Unknown } from './unknowns.js';
@@ -67,65 +68,18 @@ export function hazardWords({ id }: Hazard, system: System): string {
   if (id === 'availability')
     return 'the lock cannot be had: votes take longer than the client waits for a node, or than the lock is valid';
   const { title } = libraryOf(client.policy);
-  if (lateReleaseOf(system) !== null)
-    return `a late release of one try may delete the keys of the next: messages overtake each other, and ${title} uses one token for all tries of a call`;
+  const release = lateReleaseOf(system);
+  if (release !== null)
+    return `a late release of one try may delete the keys of the next: messages overtake each other, and ${title} uses one token for all tries of a call (${lateness(release, system)})`;
   return `${title} lets two clients hold the lock at once, by itself`;
 }
 
-/** One thing that an advice rests on. */
-export interface Assumption {
-  readonly about: string;
-  readonly says: string;
-}
-
-/** What an advice rests on: what the description says, or what is taken where it says nothing. */
-export function assumptionsOf({
-  nodes,
-  atOnce,
-  clocks,
-  pauses,
-  network,
-  work,
-  client,
-  defaulted,
-}: System): Assumption[] {
-  const mark = (path: string): string => (defaulted.includes(path) ? ' (default)' : '');
-  const step = (us: number | null): string =>
-    us === null ? 'set by any amount' : us === 0 ? 'never set' : `set by up to ${time(us)}`;
-  const wall = client.policy.habits.clock === 'wall' ? `, those of clients ${step(clocks.clientStepUs)} back` : '';
-  const stops = [
-    ...(pauses.suspendUs > 0 ? [`their machines sleep up to ${time(pauses.suspendUs)}`] : []),
-    ...(pauses.vmUs > 0 ? [`their virtual machines are paused up to ${time(pauses.vmUs)}`] : []),
-  ];
-  const power = nodes.some(({ powerLoss }) => powerLoss) ? 'may be reset or lose its power' : 'never loses its power';
-  return [
-    {
-      about: 'nodes',
-      says: `up to ${atOnce} of ${nodes.length} fail or have their clock set during one lock${mark('atOnce')}; a machine ${power}${mark('nodes.powerLoss')}`,
-    },
-    {
-      about: 'clocks',
-      says: `off by up to ${formatPercent(clocks.driftPpm)}${mark('clocks.drift')}, which under chrony takes "maxslewrate ${slewRate(clocks.driftPpm)}", on hosts of clients too; those of nodes are ${step(clocks.nodeStepUs)} during a lock${mark('clocks.steps')}${wall}`,
-    },
-    {
-      about: 'clients',
-      says: [`processes stop for up to ${time(pauses.processUs)}${mark('pauses.process')}`, ...stops].join('; '),
-    },
-    {
-      about: 'network',
-      says: `messages take up to ${time(network.mostUs)}${mark('network.most')}, a write up to ${time(network.writeUs)}${mark('network.write')}; ${orderWords(network.reordering, client, defaulted)}`,
-    },
-    { about: 'work', says: `up to ${time(work.longestUs)} under the lock${mark('work.longest')}` },
-  ];
-}
-
-function orderWords(reordering: boolean, { policy }: System['client'], defaulted: readonly string[]): string {
-  const { title, pooled } = libraryOf(policy);
-  const usual = ` (default${pooled ? `: ${title} uses a pool of connections` : ''})`;
-  const words = reordering
-    ? 'those of a client to a node may overtake each other, however late that makes one'
-    : 'those of a client to a node keep their order';
-  return `${words}${defaulted.includes('network.reordering') ? usual : ''}`;
+/** How late a release has to be, beside what the description says of messages. */
+function lateness({ lateUs }: LateRelease, { network }: System): string {
+  const late = `it takes a release that is ${time(1000 * Math.ceil(lateUs / 1000))} on its way`;
+  return lateUs <= network.mostUs
+    ? late
+    : `${late}, and not ${time(network.mostUs)}: TCP sends lost packets again so late`;
 }
 
 /** On what a verdict depends that no line makes sure of, as the end of a sentence; `null` where there is nothing. */
@@ -241,17 +195,32 @@ export function valueIn(system: System, unknown: Unknown): number | null {
 
 /**
  * All lines of an advice, a file once: what is said of the client in several changes is one place in its code, with the last
- * TTL and factor.
+ * TTL and factor, and with the deadline of the work, on which the advice rests.
  */
-export function linesOf({ changes }: Advice): Lines[] {
-  return mergedLines(changes.flatMap(({ lines }) => lines));
+export function linesOf({ changes, advised }: Advice): Lines[] {
+  if (changes.length === 0) return [];
+  return mergedLines([...changes.flatMap(({ lines }) => lines), clientLines(advised)]);
 }
 
 /** The lines that are otherwise if an alternative is taken. */
-export function linesOfAlternative(advice: Advice, { change, others }: Alternative): Lines[] {
+export function linesOfAlternative(advice: Advice, alternative: Alternative): Lines[] {
   const usual = linesOf(advice).map((it) => JSON.stringify(it));
-  const all = mergedLines([change, ...others].flatMap(({ lines }) => lines));
-  return all.filter((it) => !usual.includes(JSON.stringify(it)));
+  return allLinesWith(advice, alternative).filter((it) => !usual.includes(JSON.stringify(it)));
+}
+
+/** The files of an advice that are not to be if an alternative is taken. */
+export function leftOutBy(advice: Advice, alternative: Alternative): Lines[] {
+  const files = allLinesWith(advice, alternative).map(({ file }) => file);
+  return linesOf(advice).filter(({ file }) => !files.includes(file));
+}
+
+function allLinesWith({ changes }: Advice, { insteadOf, change, others }: Alternative): Lines[] {
+  const before = changes.slice(
+    0,
+    changes.findIndex(({ id }) => id === insteadOf),
+  );
+  const { after } = others.at(-1) ?? change;
+  return mergedLines([...[...before, change, ...others].flatMap(({ lines }) => lines), clientLines(after)]);
 }
 
 /** What is said above the lines of an alternative. */

@@ -1,9 +1,9 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { mkdtempSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { transform } from 'esbuild';
 import { Redis } from 'ioredis';
 import { Redlock } from 'lockstep-redlock';
@@ -14,12 +14,19 @@ import { findServerProgram } from '../real/provisioner/processes.js';
 import { canRunOnRedis } from '../real/testing/can-run.js';
 
 /*
- * The lines for clients, as they are printed: those for npm libraries acquire a lock on real servers; those in other languages
- * are read by the compiler or interpreter, where there is one.
+ * The lines for clients, as they are printed: those for npm libraries lock on real servers; those in other languages are
+ * compiled, and run where that needs no build, with a stand-in for the library, where there is a compiler. There is none for C#.
  */
 
 const require = createRequire(import.meta.url);
-const PLAIN: Acquisition = { ttlMs: 8000, factor: '0.013488', fencing: false, ownTokens: false };
+const PLAIN: Acquisition = {
+  ttlMs: 8000,
+  factor: '0.014',
+  fencing: false,
+  ownTokens: false,
+  workMs: 3000,
+  guarded: true,
+};
 const NODES = 3;
 const HELD_MS = 300;
 
@@ -34,7 +41,12 @@ const CONSTRUCTORS: Readonly<Record<string, unknown>> = {
 function linesOf(profile: string, wanted: Acquisition): string[] {
   const library = LIBRARIES[profile];
   if (library === undefined) throw new Error(`${profile} is no library`);
-  return [...library.acquire(wanted), ...library.guard(100, wanted.ttlMs)];
+  const guard = wanted.guarded ? library.guard(100, wanted.ttlMs) : [];
+  // A write is a part of the work.
+  return library.acquire(wanted).flatMap((line) => {
+    const indent = /^\s*/.exec(line)?.[0] ?? '';
+    return /\bwork\(/.test(line) ? [...guard.map((it) => `${indent}${it}`), line] : [line];
+  });
 }
 
 async function freePort(): Promise<number> {
@@ -77,65 +89,150 @@ describe.skipIf(!canRunOnRedis(title, 'processes'))(title, () => {
     // The first try fails: somebody else has the lock.
     if (wanted.ownTokens) await Promise.all(clients.map((it) => it.set(name, 'other', 'PX', HELD_MS)));
     if (wanted.fencing) await new Redlock(clients, { fencing: true }).recoverFencing(0);
-    const body = [...linesOf(profile, wanted), 'return seen(await clients[0].get(name));'].join('\n');
-    const { code } = await transform(`async function run(Redlock, clients, name, seen) {\n${body}\n}`, {
-      loader: 'ts',
-      target: 'es2022',
-    });
-    const run = new Function(`${code}\nreturn run;`)() as (...given: readonly unknown[]) => Promise<string>;
-    const token = await run(CONSTRUCTORS[profile], clients, name, (it: unknown) => it);
-    expect(token).toMatch(/^.{10,}$/);
-    expect(token).not.toBe('other');
+    const { code } = await transform(
+      `async function run(Redlock, clients, name, work) {\n${linesOf(profile, wanted).join('\n')}\n}`,
+      { loader: 'ts', target: 'es2022' },
+    );
+    const run = new Function(`${code}\nreturn run;`)() as (...given: readonly unknown[]) => Promise<void>;
+    let seen: string | null = null;
+    const work = async (signal: AbortSignal): Promise<void> => {
+      expect(signal.aborted).toBe(false);
+      seen = (await clients[0]?.get(name)) ?? null;
+    };
+    await run(CONSTRUCTORS[profile], clients, name, work);
+    expect(seen).toMatch(/^.{10,}$/);
+    expect(seen).not.toBe('other');
+    // It is released at the end.
+    expect(await clients[0]?.get(name)).toBeNull();
   });
 });
 
+/** A language, and a library in it with no more than the lines ask for. */
 interface Language {
   readonly profile: string;
+  /** The program that has to be there. */
   readonly program: string;
-  readonly file: string;
-  readonly args: readonly string[];
-  /** A whole file of these lines. */
-  readonly whole: (lines: readonly string[]) => string;
+  /** All files, with these lines in one of them. */
+  readonly files: (lines: readonly string[]) => Readonly<Record<string, string>>;
+  readonly command: readonly string[];
+  /** What it prints if all is well. Default: nothing. */
+  readonly prints?: string;
 }
+
+const GO_MODULE = 'github.com/go-redsync/redsync/v4';
+
+function goFiles(lines: readonly string[], tellsUntil: boolean): Record<string, string> {
+  const body = lines.map((it) => `\t${it}\n`).join('');
+  const used = (name: string, sign: RegExp): string => (sign.test(body) ? `\t"${name}"\n` : '');
+  const imports = `\t"context"\n${used('errors', /errors\./)}${used('math/rand', /rand\./)}\t"time"\n\n\t"${GO_MODULE}"\n`;
+  return {
+    'go.mod': `module lock\n\ngo 1.19\n\nrequire ${GO_MODULE} v4.0.0\n\nreplace ${GO_MODULE} => ./redsync\n`,
+    'redsync/go.mod': `module ${GO_MODULE}\n\ngo 1.19\n`,
+    'redsync/redsync.go': [
+      'package redsync',
+      'import ("context"; "time")',
+      'type Option interface{ Apply(*Mutex) }',
+      'type Mutex struct{}',
+      'type Redsync struct{}',
+      'var _ context.Context',
+      'func (*Redsync) NewMutex(string, ...Option) *Mutex { return nil }',
+      'func WithExpiry(time.Duration) Option { return nil }',
+      'func WithDriftFactor(float64) Option { return nil }',
+      'func WithTries(int) Option { return nil }',
+      'func (*Mutex) Lock() error { return nil }',
+      'func (*Mutex) Unlock() (bool, error) { return true, nil }',
+      ...(tellsUntil
+        ? [
+            'func (*Mutex) LockContext(context.Context) error { return nil }',
+            'func (*Mutex) Until() time.Time { return time.Time{} }',
+          ]
+        : []),
+      '',
+    ].join('\n'),
+    'lock.go': `package lock\n\nimport (\n${imports})\n\nfunc lock(ctx context.Context, rs *redsync.Redsync, name string, work func(context.Context) error) error {\n${body}}\n`,
+  };
+}
+
+const PYTHON = `import time
+from collections import namedtuple
+class Dlm:
+    def lock(self, name, ttl): return namedtuple("Lock", "validity")(ttl)
+    def unlock(self, lock): print("released")
+def work(until): print("worked", 2 < until - time.monotonic() <= 3)
+dlm, name = Dlm(), "a"
+`;
+
+const PHP = `<?php
+class RedLock {
+    function __construct(array $servers) {}
+    function lock($name, $ttl) { return ['validity' => $ttl]; }
+    function unlock($lock) { echo "released\\n"; }
+}
+function work($until) { $left = $until - hrtime(true); echo 'worked ', $left > 2e9 && $left <= 3e9 ? 'True' : 'False', "\\n"; }
+$servers = []; $redLock = new RedLock($servers); $name = 'a';
+`;
 
 const LANGUAGES: readonly Language[] = [
   ...['redsync-4', 'redsync-2020'].map((profile) => ({
     profile,
     program: 'gofmt',
-    file: 'lock.go',
-    args: ['-e', '-l'],
-    whole: (lines: readonly string[]) =>
-      `package lock\n\nfunc lock() error {\n${lines.map((it) => `\t${it}\n`).join('')}\treturn nil\n}\n`,
+    files: (lines: readonly string[]) => goFiles(lines, profile === 'redsync-4'),
+    // gofmt names files that are laid out in another way.
+    command: ['sh', '-c', 'gofmt -e -l lock.go && GOFLAGS=-mod=mod GOPROXY=off go vet .'],
   })),
   {
     profile: 'redlock-py',
     program: 'python3',
-    file: 'lock.py',
-    args: ['-m', 'py_compile'],
-    whole: (lines) => `${lines.join('\n')}\n`,
+    files: (lines) => ({ 'lock.py': `${PYTHON}${lines.join('\n')}\n` }),
+    command: ['python3', 'lock.py'],
+    prints: 'worked True\nreleased\n',
   },
   {
     profile: 'redlock-php',
     program: 'php',
-    file: 'lock.php',
-    args: ['-l'],
-    whole: (lines) => `<?php\n${lines.join('\n')}\n`,
+    files: (lines) => ({ 'lock.php': `${PHP}${lines.join('\n')}\n` }),
+    command: ['php', 'lock.php'],
+    prints: 'worked True\nreleased\n',
+  },
+  {
+    profile: 'redisson',
+    program: 'javac',
+    files: (lines) => ({
+      'Lock.java': `import java.util.concurrent.TimeUnit;
+abstract class Lock {
+  interface RLock { boolean tryLock(long wait, long lease, TimeUnit unit) throws InterruptedException; void unlock(); }
+  abstract void work(long until);
+  void run(RLock redLock) throws InterruptedException {
+${lines.join('\n')}
+  }
+}
+`,
+    }),
+    command: ['javac', '-Xlint:all', '-Werror', 'Lock.java'],
   },
 ];
 
-describe.each(LANGUAGES)('lines for $profile', ({ profile, program, file, args, whole }) => {
+describe.each(LANGUAGES)('lines for $profile', ({ profile, program, files, command, prints = '' }) => {
   const isThere = spawnSync(program, ['--version']).error === undefined;
+  const hasLoop = LIBRARIES[profile]?.tryOnce !== undefined;
+  const cases = [false, ...(hasLoop ? [true] : [])].flatMap((ownTokens) =>
+    [false, true].map((guarded) => ({ ownTokens, guarded })),
+  );
 
-  it.skipIf(!isThere).each([false, true])(`are read by ${program}, own tokens: %s`, (ownTokens) => {
-    const path = join(mkdtempSync(join(tmpdir(), 'lockstep-lines-')), file);
-    const read = (text: string): { status: number | null; stdout: string; stderr: string } => {
-      writeFileSync(path, text);
-      return spawnSync(program, [...args, path], { encoding: 'utf8' });
+  it.skipIf(!isThere).each(cases)(`are taken by ${program}: %j`, { timeout: 60_000 }, (wanted) => {
+    const read = (lines: readonly string[]): { status: number | null; stdout: string; stderr: string } => {
+      const folder = mkdtempSync(join(tmpdir(), 'lockstep-lines-'));
+      for (const [name, text] of Object.entries(files(lines))) {
+        mkdirSync(dirname(join(folder, name)), { recursive: true });
+        writeFileSync(join(folder, name), text);
+      }
+      const [called = '', ...args] = command;
+      return spawnSync(called, args, { encoding: 'utf8', cwd: folder });
     };
-    const lines = linesOf(profile, { ...PLAIN, ownTokens });
-    expect(read(whole(lines)), lines.join('\n')).toMatchObject({ status: 0, stderr: '' });
-    // gofmt names files that are laid out in another way.
-    if (program === 'gofmt') expect(read(whole(lines)).stdout).toBe('');
-    expect(read(whole([...lines, 'if ('])).status).not.toBe(0);
+    const lines = linesOf(profile, { ...PLAIN, ...wanted });
+    expect(read(lines), lines.join('\n')).toMatchObject({ status: 0, stderr: '', stdout: prints });
+    // It does look at what it is given.
+    const wrong = lines.map((line) => line.replace(/\bname\b/, 'nobody').replace('redLock.unlock', 'redLock.nothing'));
+    expect(read(wrong)).not.toMatchObject({ status: 0, stderr: '', stdout: prints });
   });
 });

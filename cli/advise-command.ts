@@ -15,10 +15,10 @@ const EXAMPLES = `
 Says whether the lock of a system is safe, and if not the least changes that make it so, as lines for its own files.
 A system is described in a file, by flags, by answers (on a terminal, where neither is given), or read from running
 nodes; flags change what the others say. What is not said has its default, which is not the worst for pauses and clock
-steps: say yours. What is assumed is printed, and which of it is a default.
+steps: say yours. What is taken for granted is printed after the lines.
 
-Each figure is the least that is safe. A run at it and one a microsecond below it, where two clients hold the lock or a
-write comes too late, are in .lockstep/advise, for "lockstep replay".
+Lines have rounded figures, with the least that is safe beside them. A run at that and one a microsecond below it, where
+two clients hold the lock or a write comes too late, are in .lockstep/advise, for "lockstep replay".
 
 A file: { "nodes": { "count": 3, "persistence": "everysec", "restart": "1s", "supervisor": "systemd" },
           "clocks": { "drift": "0.05%", "steps": "100ms" }, "pauses": { "process": "500ms" },
@@ -90,6 +90,7 @@ export function defineAdvise(program: Command, io: Io, finish: Finish): void {
       listOption('--solve <list>', `only some of ${UNKNOWNS.join(', ')} (all)`, wordList('a setting', UNKNOWNS)),
     )
     .addOption(option('--runs <n>', 'histories of the search inside (2000)', whole(0, MOST_RUNS)))
+    .option('--alternatives', 'print the lines of what would do in place of a change, too')
     .option('--check', 'exit with 1 unless the system is safe as it is')
     .option('--save <file.json>', 'write the description to a file')
     .option('--save-advised <file.json>', 'write the description with the changes in place to a file')

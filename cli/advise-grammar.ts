@@ -20,6 +20,7 @@ export const lines: z.ZodType = z.array(
   z.strictObject({
     file: z.string(),
     lines: z.array(z.string()),
+    first: z.string().exactOptional().describe('a command that is to be run before'),
     command: z.string().exactOptional().describe('a command that is to be run when they are in place'),
   }),
 );
@@ -39,7 +40,13 @@ export const advise: z.ZodType = z.strictObject({
   hazards: z.array(hazard).describe('what fails as it is'),
   remaining: z.array(hazard).describe('what fails with all changes in place'),
   changes: z.array(z.strictObject(advised)).describe('the least that suffice, in their order'),
-  alternatives: z.array(z.strictObject({ insteadOf: z.string(), ...advised })),
+  alternatives: z.array(
+    z.strictObject({
+      insteadOf: z.string(),
+      ...advised,
+      without: z.array(z.string()).describe('files of the other lines that are not to be then'),
+    }),
+  ),
   lines: lines.describe('of all changes, by file'),
   figures: z
     .array(
@@ -47,6 +54,7 @@ export const advise: z.ZodType = z.strictObject({
         of: z.enum(UNKNOWNS),
         unit: z.enum(['µs', 'votes']),
         least: z.number().describe('the least that is safe'),
+        advised: z.number().nullable().describe('with all changes in place; null where it is not set'),
         computed: z.number().describe('by its closed formula'),
         agrees: z.boolean(),
         breaks: property,
@@ -59,7 +67,13 @@ export const advise: z.ZodType = z.strictObject({
     z.strictObject({ driftPpm: z.number(), allowanceUs: us, validityUs: us, restartDelayUs: us.nullable() }),
   ),
   voteTradeoffs: z.array(z.strictObject({ votes: count, mayForget: z.int(), mayBeDown: count })),
-  assumptions: z.array(z.strictObject({ about: z.string(), says: z.string() })),
+  assumptions: z.array(
+    z.strictObject({
+      field: z.string(),
+      says: z.string(),
+      taken: z.boolean().describe('nobody said it, and what is otherwise may be worse'),
+    }),
+  ),
   condition: z.string().nullable().describe('what the verdict depends on and no line makes sure of'),
   notCovered: z.array(z.string()),
   search: z.strictObject({

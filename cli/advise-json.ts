@@ -1,15 +1,17 @@
 import type { Advice } from '../advise/advice.js';
+import { assumptionsOf } from '../advise/assumptions.js';
 import type { Change } from '../advise/changes.js';
 import { agrees } from '../advise/figures.js';
 import {
-  assumptionsOf,
   conditionOf,
   costsOf,
   hazardWords,
+  leftOutBy,
   linesOf,
   linesOfAlternative,
   notCovered,
   subjectOf,
+  valueIn,
   waysOut,
 } from '../advise/words.js';
 import type { Written, WrittenAdvice, WrittenHazard } from './advise-witness.js';
@@ -37,12 +39,14 @@ export function adviseJson(advice: Advice, written: WrittenAdvice, known: Regres
       insteadOf: it.insteadOf,
       ...changeOf(it.change),
       lines: linesOfAlternative(advice, it),
+      without: leftOutBy(advice, it).map(({ file }) => file),
     })),
     lines: linesOf(advice),
     figures: written.figures.map(({ figure, safe, violated }) => ({
       of: figure.of,
       unit: figure.of === 'votes' ? 'votes' : 'µs',
       least: figure.least,
+      advised: valueIn(advised, figure.of),
       computed: figure.computed,
       agrees: agrees(figure),
       breaks: figure.breaks,
@@ -51,7 +55,7 @@ export function adviseJson(advice: Advice, written: WrittenAdvice, known: Regres
     })),
     tradeoffs: advice.tradeoffs,
     voteTradeoffs: advice.voteTradeoffs,
-    assumptions: assumptionsOf(advised),
+    assumptions: assumptionsOf(advised).map(({ field, says, isTaken }) => ({ field, says, taken: isTaken })),
     condition: conditionOf(advice),
     notCovered: [...waysOut(advice), ...costsOf(advice), ...notCovered(advice)],
     search: { verdict: search.verdict, runs: search.runs, events: search.events, seed: search.seed, hash: search.hash },

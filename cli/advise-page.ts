@@ -1,13 +1,14 @@
-import type { Advice } from '../advise/advice.js';
+import type { Advice, Alternative } from '../advise/advice.js';
+import { assumptionsOf } from '../advise/assumptions.js';
 import type { Change } from '../advise/changes.js';
 import type { HazardId } from '../advise/hazards.js';
-import type { Lines } from '../advise/lines.js';
+import { type Lines, shellWords } from '../advise/lines.js';
 import {
   alternativeWords,
-  assumptionsOf,
   costsOf,
   hazardWords,
   isNeeded,
+  leftOutBy,
   linesOf,
   linesOfAlternative,
   notCovered,
@@ -58,10 +59,17 @@ function reportOf(advice: Advice, written: WrittenAdvice, file: string | null, i
     lines: [
       ...linesOf(advice).map((it) => linesOnPage(it, '')),
       ...alternatives.flatMap((it) =>
-        linesOfAlternative(advice, it).map((file) => linesOnPage(file, `${alternativeWords(advice, it)}.`)),
+        linesOfAlternative(advice, it).map((file) =>
+          linesOnPage(file, `${alternativeWords(advice, it)}.${without(advice, it)}`),
+        ),
       ),
     ],
-    configuration: assumptionsOf(advised).map(({ about, says }): Fact => ({ name: `assumed of ${about}`, text: says })),
+    configuration: assumptionsOf(advised).map(
+      ({ field, says, isTaken }): Fact => ({
+        name: field,
+        text: isTaken ? `${says} (nobody said it: taken for granted)` : says,
+      }),
+    ),
     meaning: [
       ...waysOut(advice),
       ...costsOf(advice),
@@ -107,8 +115,16 @@ function changeSections({ changes, alternatives, system }: Advice, { failing }: 
   return [{ kind: 'facts', title: 'What to change', facts }];
 }
 
-function linesOnPage({ file, lines, command }: Lines, why: string): PassReport['lines'][number] {
-  return { file, why: command === undefined ? why : `${why} Then, in a shell: ${command}`.trim(), lines };
+/** What is not to be with an alternative. */
+function without(advice: Advice, alternative: Alternative): string {
+  const files = leftOutBy(advice, alternative).map(({ file }) => file);
+  return files.length === 0 ? '' : ` Not with it: ${files.join('; ')}.`;
+}
+
+function linesOnPage({ file, lines, first, command }: Lines, why: string): PassReport['lines'][number] {
+  const before = first === undefined ? '' : ` First, in a shell: ${first}.`;
+  const after = command === undefined ? '' : ` And ${shellWords(command)}: ${command}`;
+  return { file, why: `${why}${before}${after}`.trim(), lines };
 }
 
 function sentenceOf({ verdict, hazards, remaining, system, advised }: Advice): string {

@@ -1,12 +1,13 @@
 import type { Advice } from '../advise/advice.js';
-import type { Lines } from '../advise/lines.js';
+import { type Assumption, assumptionsOf } from '../advise/assumptions.js';
+import { type Lines, shellWords } from '../advise/lines.js';
 import {
   alternativeWords,
-  assumptionsOf,
   conditionOf,
   costsOf,
   figureWords,
   hazardWords,
+  leftOutBy,
   linesOf,
   linesOfAlternative,
   notCovered,
@@ -22,17 +23,18 @@ import { hasColour, type Io, widthOf } from './io.js';
 import { textTable } from './text-table.js';
 
 /** An advice for a terminal: what to do first, then with which evidence. Lines to paste stand at the left edge. */
-export function adviceText(advice: Advice, written: WrittenAdvice, io: Io): string {
+export function adviceText(advice: Advice, written: WrittenAdvice, withAlternatives: boolean, io: Io): string {
   const width = widthOf(io);
   const paint = hasColour(io) ? ANSI : PLAIN;
   return `${[
     ...headLines(advice, written, paint, width),
     ...changeLines(advice, paint, width),
     ...remainingLines(advice, written, paint, width),
+    ...takenLines(advice, paint, width),
     ...figureLines(advice, written, width),
-    ...assumptionLines(advice, width),
+    ...describedLines(advice, width),
     ...evidenceLines(advice, width),
-    ...alternativeLines(advice, paint, width),
+    ...(withAlternatives ? alternativeLines(advice, paint, width) : []),
   ].join('\n')}\n`;
 }
 
@@ -66,14 +68,23 @@ function changeLines(advice: Advice, paint: Painter, width: number): string[] {
       .filter(({ insteadOf }) => insteadOf === id)
       .flatMap(({ change }) => hanging('   or: ', change.title, width)),
   ]);
-  return ['', ...wrap(heading, width), ...titles, '', ...linesOf(advice).flatMap((it) => fileLines(it, paint))];
+  const others = alternatives.length === 0 ? [] : ['   (--alternatives prints the lines of each "or")'];
+  return [
+    '',
+    ...wrap(heading, width),
+    ...titles,
+    ...others,
+    '',
+    ...linesOf(advice).flatMap((it) => fileLines(it, paint)),
+  ];
 }
 
-function fileLines({ file, lines, command }: Lines, paint: Painter): string[] {
+function fileLines({ file, lines, first, command }: Lines, paint: Painter): string[] {
   return [
+    ...(first === undefined ? [] : [paint.strong('# in a shell'), first]),
     paint.strong(`# ${file}`),
     ...lines,
-    ...(command === undefined ? [] : [paint.strong('# then, in a shell'), command]),
+    ...(command === undefined ? [] : [paint.strong(`# ${shellWords(command)}`), command]),
   ];
 }
 
@@ -86,6 +97,7 @@ function alternativeLines(advice: Advice, paint: Painter, width: number): string
       '',
       ...wrap(`${alternativeWords(advice, it)}${files}:`, width),
       ...lines.flatMap((file) => fileLines(file, paint)),
+      ...leftOutBy(advice, it).map(({ file }) => paint.strong(`# not with it: ${file}`)),
     ];
   });
 }
@@ -123,12 +135,27 @@ function figureLines(advice: Advice, { figures }: WrittenAdvice, width: number):
   ];
 }
 
-function assumptionLines({ advised }: Advice, width: number): string[] {
-  const rows = assumptionsOf(advised).flatMap(({ about, says }) => hanging(`  ${about.padEnd(LABEL)}`, says, width));
-  return ['', 'Assumed (say what is otherwise: it may be worse)', ...rows];
+/** What nobody has said: it stands out, because a verdict that rests on it may be of another system. */
+function takenLines({ advised }: Advice, paint: Painter, width: number): string[] {
+  const taken = assumptionsOf(advised).filter(({ isTaken }) => isTaken);
+  if (taken.length === 0) return [];
+  return [
+    '',
+    paint.bad('! Nobody said this, so it is taken for granted. Say what is otherwise: it may be worse.'),
+    ...taken.flatMap((it) => assumptionLines(it, width)),
+  ];
 }
 
-const LABEL = 9;
+function describedLines({ advised }: Advice, width: number): string[] {
+  const rows = assumptionsOf(advised).filter(({ isTaken }) => !isTaken);
+  return ['', 'As described, and what says it otherwise', ...rows.flatMap((it) => assumptionLines(it, width))];
+}
+
+function assumptionLines({ field, says }: Assumption, width: number): string[] {
+  return hanging(`  ${field.padEnd(LABEL)}`, says, width);
+}
+
+const LABEL = 17;
 
 function evidenceLines(advice: Advice, width: number): string[] {
   const sentences = [...costsOf(advice), ...notCovered(advice), ...[searchWords(advice)].flatMap((it) => it ?? [])];

@@ -5,6 +5,7 @@ import { type Hazard, named } from '../advise/hazards.js';
 import { hazardWords, subjectOf, UNKNOWN_WORDS, valueWords } from '../advise/words.js';
 import { judge } from '../properties/judge.js';
 import type { PropertyId, Schedule } from '../scenarios/index.js';
+import { formatPercent } from '../text/format.js';
 import { expectedOf, replayCommand, writeScenario } from './failure-file.js';
 import type { Io } from './io.js';
 
@@ -66,7 +67,7 @@ export function writeAdvice(advice: Advice, io: Io): WrittenAdvice {
 function writeFigure(figure: Figure, advice: Advice, io: Io): WrittenFigure {
   const side = ({ value, schedule }: Witness, verdict: string): Written => {
     const title = `${UNKNOWN_WORDS[figure.of]} ${valueWords(figure.of, value)}: ${verdict}`;
-    const words = { title, story: storyOf(figure.breaks) };
+    const words = { title, story: `${storyOf(figure.breaks)}${countedBy(figure, advice)}` };
     return write(`${figure.of}-${verdict}`, words, named(advice.advised, schedule), figure.breaks, io);
   };
   return {
@@ -77,13 +78,21 @@ function writeFigure(figure: Figure, advice: Advice, io: Io): WrittenFigure {
 }
 
 const LATE =
-  'A release of the first try comes after the second try has set its keys, over a connection that does not keep the order. How late it is follows from the time-outs of the client, and may be more than the description says of the network.';
+  'A release of the first try comes after the second try has set its keys, over a connection that does not keep the order. That release is as late as it has to be, for which the time-outs of the client decide; all other messages are as quick as described. Mutual exclusion may not rest on latency: a packet that TCP sends again may be so late.';
 
 /** What a run takes from the description of the system. */
 function storyOf(property: PropertyId): string {
   return property === 'action-in-belief'
-    ? 'The work, the pauses and the way of the last write are as long as the description of the system allows; nothing else goes wrong.'
-    : 'The worst that the description of the system allows, all at once, and a rival that strikes as soon as it can.';
+    ? 'The longest work, the longest stop and the slowest messages that the description allows; nothing else goes wrong.'
+    : 'The clock errors, crashes and restarts that the description allows, the worst of each at once. Messages are as quick as described; those to the nodes beyond the quorum are lost, as any may be. A rival asks as soon as a quorum is free.';
+}
+
+/** A delay is counted by a clock, which is not the time of the run. */
+function countedBy(figure: Figure, { system }: Advice): string {
+  const ppm = system.clocks.driftPpm;
+  return figure.of === 'restart-delay' && ppm > 0
+    ? ` The restart delay is counted by a clock that is ${formatPercent(ppm)} fast: the run is that much ahead of it.`
+    : '';
 }
 
 interface Words {

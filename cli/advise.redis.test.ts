@@ -1,11 +1,18 @@
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { Redis } from 'ioredis';
 import { afterEach, describe, expect, it } from 'vitest';
-import { fsyncLines, holdBackLines, noEvictionLines, noPromotionLines, slewLines } from '../advise/lines.js';
+import {
+  clockOrderLines,
+  fsyncLines,
+  holdBackLines,
+  noEvictionLines,
+  noPromotionLines,
+  slewLines,
+} from '../advise/lines.js';
 import { findServerProgram } from '../real/provisioner/processes.js';
 import { canRun, canRunOnRedis } from '../real/testing/can-run.js';
 import { emptyFolder, lockstep } from './testing/in-process.js';
@@ -112,6 +119,22 @@ describe.skipIf(!canRunOnRedis(title, 'processes'))(title, () => {
     },
   );
 
+  it('a node that is told so while it runs keeps its votes from then on', async () => {
+    const { lines, command = '' } = fsyncLines();
+    const { conf, port } = await confWith([]);
+    const first = start(PROGRAM, [conf]);
+    const before = await connected(port);
+    expect(await before.set('lock', 'token', 'PX', 600_000, 'NX')).toBe('OK');
+    appendFileSync(conf, `${lines.join('\n')}\n`);
+    execFileSync('sh', ['-c', command.replaceAll('redis-cli', `${CLI} -p ${port}`)]);
+    before.disconnect();
+    await killed(first);
+    start(PROGRAM, [conf]);
+    const after = await connected(port);
+    expect(await after.get('lock')).toBe('token');
+    after.disconnect();
+  });
+
   it('with replica-priority 0 Sentinel promotes no replica', { timeout: 60_000 }, async () => {
     const primary = await confWith([]);
     const replica = await confWith([`replicaof ${REDIS} ${primary.port}`, ...noPromotionLines().lines]);
@@ -192,7 +215,19 @@ describe.skipIf(!canRun(unit, 'systemd', has('systemd-analyze') ? undefined : 't
       expect(
         verified(holdBackLines({ supervisor: 'systemd', unit: 'redis-server' }, 7_899_993)?.lines ?? []),
       ).not.toContain('hold-back.conf');
+      for (const { lines } of clockOrderLines({ supervisor: 'systemd', unit: 'redis-server' }))
+        expect(verified(lines)).not.toContain('hold-back.conf');
       expect(verified(['[Service]', 'ExecStartPree=/bin/sleep 1'])).toContain('hold-back.conf');
+    });
+
+    it('are put into a folder that is there then', () => {
+      const node = { supervisor: 'systemd', unit: 'redis' } as const;
+      const parts = [holdBackLines(node, 7_899_993), ...clockOrderLines(node)];
+      for (const part of parts) {
+        const [path = ''] = part?.file.split(',') ?? [];
+        expect(part?.first).toBe(`mkdir -p ${dirname(path)}`);
+        expect(path).toMatch(/^\/etc\/systemd\/system\/redis\.service\.d\/[\w-]+\.conf$/);
+      }
     });
 
     it('name a program that a unit may execute that lets nothing but the server be executed, as that of Debian', () => {
@@ -210,7 +245,8 @@ describe.skipIf(!canRun(clock, 'chrony', has('chronyd') ? undefined : 'there is 
     const conf = join(folder, 'chrony.conf');
     const { lines } = slewLines(500);
     writeFileSync(conf, `${lines.join('\n')}\n`);
-    expect(execFileSync('chronyd', ['-p', '-f', conf], { encoding: 'utf8' }).trim().split('\n')).toEqual(lines);
+    const read = execFileSync('chronyd', ['-p', '-f', conf], { encoding: 'utf8' }).trim().split('\n');
+    expect(read).toEqual(lines.filter((line) => !line.startsWith('#')));
     writeFileSync(conf, 'maxslewrates 500\n');
     expect(spawnSync('chronyd', ['-p', '-f', conf]).status).not.toBe(0);
   });

@@ -38,7 +38,7 @@ export async function advise(file: string | undefined, flags: AdviseFlags, io: I
   else {
     const paint = hasColour(io) ? ANSI : PLAIN;
     io.stdout.write(regressionsText(known, io, paint));
-    io.stdout.write(adviceText(advice, written, io));
+    io.stdout.write(adviceText(advice, written, flags.alternatives === true, io));
   }
   if (flags.saveAdvised !== undefined) {
     const after = describeAdvised(described.description, advice.system, advice.advised);

@@ -209,6 +209,7 @@ export interface AdviseFlags {
   readonly redis?: readonly string[];
   readonly solve?: readonly Unknown[];
   readonly runs?: number;
+  readonly alternatives?: boolean;
   readonly check?: boolean;
   /** Where the description goes. */
   readonly save?: string;

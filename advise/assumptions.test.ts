@@ -1,0 +1,52 @@
+import { expect, it } from 'vitest';
+import { assumptionsOf, stopsOf } from './assumptions.js';
+import { writesHold } from './hazards.js';
+import { slewLines } from './lines.js';
+import { parseSystem } from './parse-system.js';
+
+it('says of clocks what chrony has to be set to for their error, as its lines do', () => {
+  for (const [drift, line] of [
+    ['0.05%', 'maxslewrate 400'],
+    ['0.2%', 'maxslewrate 1600'],
+  ] as const) {
+    const system = parseSystem({ nodes: { count: 3 }, clocks: { drift } });
+    expect(assumptionsOf(system).find(({ field }) => field === '--drift')?.says).toContain(`"${line}"`);
+    expect(slewLines(system.clocks.driftPpm).lines).toContain(line);
+  }
+});
+
+it('takes for granted what nobody said and may be worse, and nothing else', () => {
+  const taken = (description: object): string[] =>
+    assumptionsOf(parseSystem({ nodes: { count: 3 }, ...description }))
+      .filter(({ isTaken }) => isTaken)
+      .map(({ field }) => field);
+  const all = ['--pause', 'pauses.vm', '--work', '--drift', '--steps', '--latency', 'network.write'];
+  expect(taken({})).toEqual([...all, '--reordering']);
+  // A pool of connections is taken for the worst.
+  expect(taken({ client: { library: 'redsync-4' } })).toEqual(all);
+  expect(
+    taken({
+      clocks: { drift: '0.05%', steps: '0' },
+      pauses: { process: '1s', suspend: '0', vm: '0' },
+      network: { most: '10ms', write: '10ms', reordering: false },
+      work: { longest: '3s' },
+    }),
+  ).toEqual([]);
+});
+
+it.each([
+  ['a TTL', { work: { longest: '3s' } }],
+  ['a guard', { work: { longest: '9s' }, client: { guard: '500ms' } }],
+])('knows to the microsecond which stops %s withstands', (_, description) => {
+  const system = parseSystem({ nodes: { count: 3 }, ...description });
+  const stopped = (processUs: number): boolean => writesHold({ ...system, pauses: { ...system.pauses, processUs } });
+  const us = stopsOf(system) ?? Number.NaN;
+  expect(us).toBeGreaterThan(100_000);
+  expect([stopped(us), stopped(us + 1)]).toEqual([true, false]);
+});
+
+it('knows no limit of stops where tokens are compared, and none where writes come too late without them', () => {
+  const fenced = { client: { fencing: true }, resource: { checksToken: true } };
+  expect(stopsOf(parseSystem({ nodes: { count: 3 }, ...fenced }))).toBeNull();
+  expect(stopsOf(parseSystem({ nodes: { count: 3 }, work: { longest: '20s' } }))).toBeNull();
+});
