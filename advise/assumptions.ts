@@ -4,6 +4,7 @@ import { formatPercent } from '../text/format.js';
 import { writesHold } from './hazards.js';
 import { libraryOf } from './libraries.js';
 import { inWords, slewRate, USUAL_SLEW } from './lines.js';
+import { restartLoss } from './stress-of.js';
 import type { System } from './system.js';
 
 /** One thing that an advice rests on. */
@@ -39,9 +40,9 @@ function ofClients(system: System): Assumption[] {
   const asleep = [
     pauses.suspendUs === 0
       ? 'no machine of a client sleeps'
-      : `its machine sleeps for up to ${inWords(pauses.suspendUs)}`,
+      : `the machine of a client sleeps for up to ${inWords(pauses.suspendUs)}`,
     pauses.vmUs === 0
-      ? 'no virtual machine is halted (moved, copied)'
+      ? 'no virtual machine of one is halted (moved, copied)'
       : `its virtual machine is halted for up to ${inWords(pauses.vmUs)}`,
   ];
   const isTold = !['pauses.suspend', 'pauses.vm'].every((path) => system.defaulted.includes(path));
@@ -57,9 +58,11 @@ function roomWords(system: System): string {
   const us = stopsOf(system);
   if (us === null) return '';
   const room = formatDurationMs(1000 * Math.floor(us / 1000));
-  return system.client.guardUs === null
-    ? `; the lock withstands stops of up to ${room} ms in all during the work: more takes a longer TTL, and a restart delay that is as much longer`
-    : `; the lock withstands a stop of up to ${room} ms between a look and its write: more takes a longer guard`;
+  if (system.client.guardUs !== null)
+    return `; the lock withstands a stop of up to ${room} ms between a look and its write: more takes a longer guard`;
+  const isHeldBack = system.nodes.some((node) => restartLoss(node) !== null && node.restartUs !== null);
+  const longer = isHeldBack ? 'TTL, and a restart delay that is as much longer' : 'TTL';
+  return `; the lock withstands stops of up to ${room} ms in all during the work: more takes a longer ${longer}`;
 }
 
 /** For how long its clients may be stopped, in all, before a write comes too late, µs; `null` where that does no harm, or is not what breaks it. */
@@ -74,12 +77,12 @@ function ofClocks(system: System): Assumption[] {
   const step = (us: number | null): string =>
     us === null ? 'set by any amount' : us === 0 ? 'never set' : `set by up to ${inWords(us)}`;
   const wall = client.policy.habits.clock === 'wall' ? `, and those of clients ${step(clocks.clientStepUs)} back` : '';
-  const rate = `clocks of nodes and clients run right to ${formatPercent(clocks.driftPpm)}; chrony slews by up to ${USUAL_SLEW} unless it has "maxslewrate ${slewRate(clocks.driftPpm)}"`;
+  const rate = `clocks of nodes and clients run right to ${formatPercent(clocks.driftPpm)}: with chrony, by "maxslewrate ${slewRate(clocks.driftPpm)}" (without it, it slews by up to ${USUAL_SLEW})`;
   const steps = `during a lock, clocks of nodes are ${step(clocks.nodeStepUs)}${wall}`;
   const kept =
     clocks.nodeStepUs === null
       ? ''
-      : '; with Debian\'s "makestep 1 3" chrony steps by a second and more as it starts, with "makestep 1 0" it does not';
+      : ': with chrony, by "makestep 1 0" (by Debian\'s "makestep 1 3" it steps by seconds as it starts)';
   return [
     assumption(system, 'clocks.drift', '--drift', rate),
     assumption(system, 'clocks.steps', '--steps', `${steps}${kept}`),

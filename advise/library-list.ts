@@ -152,6 +152,7 @@ const DISTRIBUTED_LOCK: Library = {
     `if (${validMs} - asked.ElapsedMilliseconds < ${ms}) throw new TimeoutException("too late to write");`,
   ],
   fencing: false,
+  caution: 'The lines in C# were not compiled.',
 };
 
 const REFERENCE: Library = {

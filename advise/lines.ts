@@ -44,7 +44,8 @@ const STARTING_S = 30;
 export function holdBackLines(node: Pick<SystemNode, 'supervisor' | 'unit'>, delayUs: number): Lines | null {
   const { supervisor, unit } = node;
   const seconds = sleepSeconds(delayUs);
-  const waited = `sleep ${seconds} && exec "$@"`;
+  // The official image drops its rights in a script of its own, in place of which this stands.
+  const waited = `sleep ${seconds} && exec \`command -v docker-entrypoint.sh\` "$@"`;
   switch (supervisor) {
     case 'systemd': {
       const startS = Math.ceil(Number(seconds)) + SYSTEMD_START_S;
@@ -76,7 +77,8 @@ export function holdBackLines(node: Pick<SystemNode, 'supervisor' | 'unit'>, del
       return {
         file: 'the redis service in compose.yaml (its own command goes into command)',
         lines: [
-          `entrypoint: ["sh", "-c", ${JSON.stringify(waited.replace('$@', '$$@'))}, "sh"]`,
+          // Compose takes $$ for $.
+          `entrypoint: ["sh", "-c", ${JSON.stringify(waited.replaceAll('$', () => '$$'))}, "sh"]`,
           'command: ["redis-server", "/etc/redis/redis.conf"]',
         ],
       };

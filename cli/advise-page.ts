@@ -118,7 +118,7 @@ function changeSections({ changes, alternatives, system }: Advice, { failing }: 
 /** What is not to be with an alternative. */
 function without(advice: Advice, alternative: Alternative): string {
   const files = leftOutBy(advice, alternative).map(({ file }) => file);
-  return files.length === 0 ? '' : ` Not with it: ${files.join('; ')}.`;
+  return files.length === 0 ? '' : ` And no lines for: ${files.join('; ')}.`;
 }
 
 function linesOnPage({ file, lines, first, command }: Lines, why: string): PassReport['lines'][number] {

@@ -97,7 +97,7 @@ function alternativeLines(advice: Advice, paint: Painter, width: number): string
       '',
       ...wrap(`${alternativeWords(advice, it)}${files}:`, width),
       ...lines.flatMap((file) => fileLines(file, paint)),
-      ...leftOutBy(advice, it).map(({ file }) => paint.strong(`# not with it: ${file}`)),
+      ...leftOutBy(advice, it).map(({ file }) => paint.strong(`# and no lines for: ${file}`)),
     ];
   });
 }
@@ -148,7 +148,7 @@ function takenLines({ advised }: Advice, paint: Painter, width: number): string[
 
 function describedLines({ advised }: Advice, width: number): string[] {
   const rows = assumptionsOf(advised).filter(({ isTaken }) => !isTaken);
-  return ['', 'As described, and what says it otherwise', ...rows.flatMap((it) => assumptionLines(it, width))];
+  return ['', 'As described (say otherwise with)', ...rows.flatMap((it) => assumptionLines(it, width))];
 }
 
 function assumptionLines({ field, says }: Assumption, width: number): string[] {

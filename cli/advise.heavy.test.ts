@@ -74,9 +74,9 @@ describe('lockstep advise', () => {
     expect(others).toHaveLength(2);
     expect(others[0]).toContain('\nmakestep 1 0\n');
     expect(others[0]).toContain('\nAfter=time-sync.target\n');
-    expect(others[0]).not.toContain('# not with it');
+    expect(others[0]).not.toContain('# and no lines for');
     expect(others[1]).toContain('\nappendonly yes\nappendfsync always\n');
-    expect(others[1]).toMatch(/# not with it: \/etc\/systemd\/.*hold-back\.conf/);
+    expect(others[1]).toMatch(/# and no lines for: \/etc\/systemd\/.*hold-back\.conf/);
   });
 
   it('has a published form of its JSON, and finds what it advises to be safe', async () => {

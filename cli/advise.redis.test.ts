@@ -13,6 +13,7 @@ import {
   noPromotionLines,
   slewLines,
 } from '../advise/lines.js';
+import type { Supervisor } from '../advise/system.js';
 import { findServerProgram } from '../real/provisioner/processes.js';
 import { canRun, canRunOnRedis } from '../real/testing/can-run.js';
 import { emptyFolder, lockstep } from './testing/in-process.js';
@@ -157,17 +158,45 @@ describe.skipIf(!canRunOnRedis(title, 'processes'))(title, () => {
 
   const DELAY_US = 700_000;
 
+  /** What Compose makes of a text: $$ is $, and a $ alone is an error. */
+  function composed(text: string): string {
+    expect(text.replaceAll('$$', '')).not.toContain('$');
+    return text.replaceAll('$$', () => '$');
+  }
+
+  function linesOf(supervisor: Supervisor, delayUs: number): (name: string) => string {
+    const lines = holdBackLines({ supervisor, unit: 'redis-server' }, delayUs)?.lines ?? [];
+    return (name) => lines.find((it) => it.startsWith(name))?.slice(name.length) ?? '';
+  }
+
+  /** What a container is started with, before the command of its own. */
+  function wordsOf(supervisor: 'kubernetes' | 'docker', delayUs: number): string[] {
+    const after = linesOf(supervisor, delayUs);
+    const words = JSON.parse(after(supervisor === 'docker' ? 'entrypoint: ' : 'command: ')) as string[];
+    return words.map((it) => (supervisor === 'docker' ? composed(it) : it));
+  }
+
   /** What a supervisor runs at each start, with the server in place of its own command. */
   function startedBy(supervisor: 'systemd' | 'kubernetes' | 'docker', conf: string): ChildProcess {
-    const lines = holdBackLines({ supervisor, unit: 'redis-server' }, DELAY_US)?.lines ?? [];
-    const after = (name: string): string => lines.find((it) => it.startsWith(name))?.slice(name.length) ?? '';
-    if (supervisor === 'systemd')
-      return start('sh', ['-c', `${after('ExecStartPre=+')} && exec "$@"`, 'sh', PROGRAM, conf]);
-    const words = JSON.parse(after(supervisor === 'docker' ? 'entrypoint: ' : 'command: ')) as string[];
-    // Compose takes $$ for $.
-    const [command = '', ...args] = words.map((it) => (supervisor === 'docker' ? it.replaceAll('$$', '$') : it));
+    if (supervisor === 'systemd') {
+      const wait = linesOf(supervisor, DELAY_US)('ExecStartPre=+');
+      return start('sh', ['-c', `${wait} && exec "$@"`, 'sh', PROGRAM, conf]);
+    }
+    const [command = '', ...args] = wordsOf(supervisor, DELAY_US);
     return start(command, [...args, PROGRAM, conf]);
   }
+
+  it.each(['kubernetes', 'docker'] as const)(
+    'by %s the script of the image still starts what it starts',
+    (supervisor) => {
+      const folder = mkdtempSync(join(tmpdir(), 'lockstep-image-'));
+      writeFileSync(join(folder, 'docker-entrypoint.sh'), '#!/bin/sh\necho as redis: "$@"\n', { mode: 0o755 });
+      const [command = '', ...args] = wordsOf(supervisor, 1000);
+      const env = { ...process.env, PATH: `${folder}:${process.env.PATH}` };
+      const started = execFileSync(command, [...args, 'redis-server', 'a b'], { encoding: 'utf8', env });
+      expect(started).toBe('as redis: redis-server a b\n');
+    },
+  );
 
   it.each(['systemd', 'kubernetes', 'docker'] as const)(
     'by %s a node is held back until its votes are over',
