@@ -2,6 +2,8 @@ import type { Advice } from '../advise/advice.js';
 import { figuresOf } from '../advise/advice.js';
 import type { Figure, Witness } from '../advise/figures.js';
 import { type Hazard, named } from '../advise/hazards.js';
+import { lateReleaseOf } from '../advise/late-release.js';
+import type { System } from '../advise/system.js';
 import { hazardWords, subjectOf, UNKNOWN_WORDS, valueWords } from '../advise/words.js';
 import { judge } from '../properties/judge.js';
 import type { PropertyId, Schedule } from '../scenarios/index.js';
@@ -50,7 +52,8 @@ export function writeAdvice(advice: Advice, io: Io): WrittenAdvice {
             `${it.id}-${when}`,
             {
               title: `${subjectOf(advice.system)}: ${hazardWords(it, advice.system)}`,
-              story: it.id === 'client' ? LATE : storyOf(it.breaks),
+              story:
+                it.id === 'client' ? clientStory(when === 'now' ? advice.system : advice.advised) : storyOf(it.breaks),
             },
             it.schedule,
             it.breaks,
@@ -79,6 +82,13 @@ function writeFigure(figure: Figure, advice: Advice, io: Io): WrittenFigure {
 
 const LATE =
   'A release of the first try comes after the second try has set its keys, over a connection that does not keep the order. That release is as late as it has to be, for which the time-outs of the client decide; all other messages are as quick as described. Mutual exclusion may not rest on latency: a packet that TCP sends again may be so late.';
+
+/** What a run takes that shows what a client does wrong by itself: one that was built, or else one that was drawn. */
+function clientStory(system: System): string {
+  return lateReleaseOf(system) === null
+    ? 'Drawn by a search in this system, and made small: beside what the description allows there may be messages that are lost, late or there twice, and stops and deaths of clients, which a lock has to withstand at any time.'
+    : LATE;
+}
 
 /** What a run takes from the description of the system. */
 function storyOf(property: PropertyId): string {

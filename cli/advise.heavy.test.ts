@@ -146,9 +146,12 @@ describe('lockstep advise', () => {
   });
 
   it('says what a client does wrong by itself', async () => {
+    const cwd = emptyFolder();
     const flags = ['--nodes', '3', '--library', 'redlock-universal', '--persistence', 'always'];
-    const { stdout } = await lockstep(['advise', ...flags, '--runs', '500', '--json']);
+    const { stdout } = await lockstep(['advise', ...flags, '--runs', '500', '--json'], { cwd });
     expect(JSON.parse(stdout)).toMatchObject({ verdict: 'not' });
+    const { story } = JSON.parse(readFileSync(join(cwd, '.lockstep/advise/client-after.json'), 'utf8'));
+    expect(story).toMatch(/^Drawn by a search/);
   });
 
   it.each([
