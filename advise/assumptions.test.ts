@@ -21,11 +21,13 @@ it('takes for granted what nobody said and may be worse, and nothing else', () =
       .filter(({ isTaken }) => isTaken)
       .map(({ field }) => field);
   const all = ['--pause', 'pauses.vm', '--work', '--drift', '--steps', '--latency', 'network.write'];
-  expect(taken({})).toEqual([...all, '--reordering']);
+  const ofNodes = ['nodes.evicts', '--failover'];
+  expect(taken({})).toEqual([...all, '--reordering', ...ofNodes]);
   // A pool of connections is taken for the worst.
-  expect(taken({ client: { library: 'redsync-4' } })).toEqual(all);
+  expect(taken({ client: { library: 'redsync-4' } })).toEqual([...all, ...ofNodes]);
   expect(
     taken({
+      nodes: { count: 3, persistence: 'everysec', evicts: false, failover: 'none', disk: 'kept' },
       clocks: { drift: '0.05%', steps: '0' },
       pauses: { process: '1s', suspend: '0', vm: '0' },
       network: { most: '10ms', write: '10ms', reordering: false },

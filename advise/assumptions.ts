@@ -5,7 +5,7 @@ import { writesHold } from './hazards.js';
 import { libraryOf } from './libraries.js';
 import { inWords, slewRate, USUAL_SLEW } from './lines.js';
 import { restartLoss } from './stress-of.js';
-import type { System } from './system.js';
+import type { System, SystemNode } from './system.js';
 
 /** One thing that an advice rests on. */
 export interface Assumption {
@@ -21,14 +21,9 @@ export function assumptionsOf(system: System): Assumption[] {
   return [...ofClients(system), ...ofClocks(system), ...ofNetwork(system), ...ofNodes(system)];
 }
 
-/** A default that is not the worst is taken for granted. */
+/** A default is taken for granted, unless it is the worst there is. */
 function assumption({ defaulted }: System, path: string, field: string, says: string): Assumption {
   return { field, says, isTaken: defaulted.includes(path) };
-}
-
-/** A default that is the worst there is, or what somebody has said. */
-function safely({ defaulted }: System, path: string, field: string, says: string): Assumption {
-  return { field, says: `${says}${defaulted.includes(path) ? ' (default: the worst)' : ''}`, isTaken: false };
 }
 
 function ofClients(system: System): Assumption[] {
@@ -104,38 +99,39 @@ function ofNetwork(system: System): Assumption[] {
       `a write takes up to ${inWords(network.writeUs)} to the resource`,
     ),
     network.reordering
-      ? safely(system, 'network.reordering', '--no-reordering', order)
+      ? { field: '--no-reordering', says: order, isTaken: false }
       : assumption(system, 'network.reordering', '--reordering', order),
   ];
 }
 
 function ofNodes(system: System): Assumption[] {
   const { nodes, atOnce } = system;
-  const resets = nodes.some(({ powerLoss }) => powerLoss);
-  const appends = nodes.some(({ persistence }) => persistence === 'everysec' || persistence === 'always');
-  return [
-    safely(
-      system,
-      'atOnce',
-      '--at-once',
-      `${atOnce} of ${nodes.length} nodes may fail or have their clock set during one lock`,
-    ),
-    safely(
-      system,
-      'nodes.powerLoss',
-      resets ? '--no-power-loss' : '--power-loss',
-      resets
-        ? 'machines of nodes may be reset or lose their power'
-        : 'no machine of a node is reset or loses its power',
-    ),
-    ...(appends
-      ? [
-          {
-            field: '--persistence',
-            says: 'everysec and always mean that redis.conf has "appendonly yes", which is "no" unless it is set',
-            isTaken: false,
-          },
-        ]
+  const some = (is: (node: SystemNode) => boolean): boolean => nodes.some(is);
+  const resets = some(({ powerLoss }) => powerLoss);
+  const appends = some(({ persistence }) => persistence === 'everysec' || persistence === 'always');
+  const kept = [
+    ...(some(({ evicts }) => evicts)
+      ? []
+      : [['nodes.evicts', 'nodes.evicts', 'no node evicts keys ("maxmemory 0", or "maxmemory-policy noeviction")']]),
+    ...(some(({ failoverLagUs }) => failoverLagUs !== null)
+      ? []
+      : [['nodes.failover', '--failover', 'no replica takes over from a node (Sentinel, Cluster)']]),
+    ...(some((node) => node.persistence !== 'none' && node.diskKept)
+      ? [['nodes.disk', 'nodes.disk', 'a node finds its disk again when it restarts']]
       : []),
+  ];
+  // What is not said of these is the worst.
+  const said = [
+    ['--at-once', `${atOnce} of ${nodes.length} nodes may fail or have their clock set during one lock`],
+    resets
+      ? ['--no-power-loss', 'machines of nodes may be reset or lose their power']
+      : ['--power-loss', 'no machine of a node is reset or loses its power'],
+    ...(appends
+      ? [['--persistence', 'everysec and always mean "appendonly yes" in redis.conf, which is "no" unless it is set']]
+      : []),
+  ];
+  return [
+    ...kept.map(([path = '', field = '', says = '']) => assumption(system, path, field, says)),
+    ...said.map(([field = '', says = '']) => ({ field, says, isTaken: false })),
   ];
 }

@@ -159,10 +159,11 @@ function systemOf(written: Written): System {
   };
 }
 
-/** What an advice tells its reader if nobody has said it. */
+/** What an advice tells its reader if nobody has said it: its default is not the worst. */
 const TOLD = [
-  'nodes.powerLoss',
-  'atOnce',
+  'nodes.evicts',
+  'nodes.failover',
+  'nodes.disk',
   'clocks.drift',
   'clocks.steps',
   'pauses.process',

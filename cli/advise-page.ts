@@ -1,4 +1,4 @@
-import type { Advice, Alternative } from '../advise/advice.js';
+import type { Advice } from '../advise/advice.js';
 import { assumptionsOf } from '../advise/assumptions.js';
 import type { Change } from '../advise/changes.js';
 import type { HazardId } from '../advise/hazards.js';
@@ -60,7 +60,10 @@ function reportOf(advice: Advice, written: WrittenAdvice, file: string | null, i
       ...linesOf(advice).map((it) => linesOnPage(it, '')),
       ...alternatives.flatMap((it) =>
         linesOfAlternative(advice, it).map((file) =>
-          linesOnPage(file, `${alternativeWords(advice, it)}.${without(advice, it)}`),
+          linesOnPage(
+            file,
+            `${[alternativeWords(advice, it), ...leftOutBy(advice, it).map((other) => `no lines for ${other.file}`)].join('; ')}.`,
+          ),
         ),
       ),
     ],
@@ -113,12 +116,6 @@ function changeSections({ changes, alternatives, system }: Advice, { failing }: 
     return { name: `change ${i + 1}`, text: `${title}.${others.join('')}${why}${shown}` };
   });
   return [{ kind: 'facts', title: 'What to change', facts }];
-}
-
-/** What is not to be with an alternative. */
-function without(advice: Advice, alternative: Alternative): string {
-  const files = leftOutBy(advice, alternative).map(({ file }) => file);
-  return files.length === 0 ? '' : ` And no lines for: ${files.join('; ')}.`;
 }
 
 function linesOnPage({ file, lines, first, command }: Lines, why: string): PassReport['lines'][number] {

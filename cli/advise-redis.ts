@@ -130,5 +130,5 @@ function persistenceOf(config: Settings): Record<string, unknown> {
   // What `no` leaves to the operating system is lost with the power as the last second of `everysec` is, only more of it.
   const persistence = appends ? (fsync === 'always' ? 'always' : 'everysec') : dumps ? 'rdb' : 'none';
   const evicts = config.get('maxmemory') !== '0' && config.get('maxmemory-policy') !== 'noeviction';
-  return { persistence, ...(evicts ? { evicts } : {}) };
+  return { persistence, evicts };
 }

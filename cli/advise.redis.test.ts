@@ -301,8 +301,8 @@ describe.skipIf(!canRunOnRedis(reading, 'processes'))(reading, () => {
     await lockstep(['advise', 'it.json', '--redis', urls, '--runs', '0', '--save', 'seen.json'], { cwd });
     const { nodes } = JSON.parse(readFileSync(join(cwd, 'seen.json'), 'utf8'));
     expect(nodes).toEqual([
-      { restart: '9s', supervisor: 'systemd', persistence: 'everysec' },
-      { restart: '9s', supervisor: 'systemd', persistence: 'always' },
+      { restart: '9s', supervisor: 'systemd', persistence: 'everysec', evicts: false },
+      { restart: '9s', supervisor: 'systemd', persistence: 'always', evicts: false },
       { restart: '9s', supervisor: 'managed', persistence: 'none' },
     ]);
     for (const redis of clients) {
