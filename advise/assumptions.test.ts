@@ -20,7 +20,7 @@ it('takes for granted what nobody said and may be worse, and nothing else', () =
     assumptionsOf(parseSystem({ nodes: { count: 3 }, ...description }))
       .filter(({ isTaken }) => isTaken)
       .map(({ field }) => field);
-  const all = ['--pause', 'pauses.vm', '--work', '--drift', '--steps', '--latency', 'network.write'];
+  const all = ['--pause', 'pauses', '--work', '--drift', '--steps', '--latency', 'network.write'];
   const ofNodes = ['nodes.evicts', '--failover'];
   expect(taken({})).toEqual([...all, '--reordering', ...ofNodes]);
   // A pool of connections is taken for the worst.

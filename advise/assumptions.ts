@@ -16,35 +16,36 @@ export interface Assumption {
   readonly isTaken: boolean;
 }
 
+/** Its field, what it says, and the fields of a description whose defaults are not the worst. */
+type Row = readonly [field: string, says: string, ...paths: string[]];
+
 /** What an advice rests on: what the description says, or what is taken where it says nothing. */
 export function assumptionsOf(system: System): Assumption[] {
-  return [...ofClients(system), ...ofClocks(system), ...ofNetwork(system), ...ofNodes(system)];
+  const rows = [...ofClients(system), ...ofClocks(system), ...ofNetwork(system), ...ofNodes(system)];
+  return rows.map(([field, says, ...paths]) => ({
+    field,
+    says,
+    isTaken: paths.some((path) => system.defaulted.includes(path)),
+  }));
 }
 
-/** A default is taken for granted, unless it is the worst there is. */
-function assumption({ defaulted }: System, path: string, field: string, says: string): Assumption {
-  return { field, says, isTaken: defaulted.includes(path) };
-}
-
-function ofClients(system: System): Assumption[] {
+function ofClients(system: System): Row[] {
   const { pauses, work } = system;
   const stops =
     pauses.processUs === 0
       ? 'no process that locks is expected to stop (GC, throttling, a frozen container)'
       : `a process that locks may stop for up to ${inWords(pauses.processUs)}`;
-  const asleep = [
-    pauses.suspendUs === 0
-      ? 'no machine of a client sleeps'
-      : `the machine of a client sleeps for up to ${inWords(pauses.suspendUs)}`,
-    pauses.vmUs === 0
-      ? 'no virtual machine of one is halted (moved, copied)'
-      : `its virtual machine is halted for up to ${inWords(pauses.vmUs)}`,
-  ];
-  const isTold = !['pauses.suspend', 'pauses.vm'].every((path) => system.defaulted.includes(path));
+  const sleeps = pauses.suspendUs === 0 ? 'none sleeps' : `one sleeps for up to ${inWords(pauses.suspendUs)}`;
+  const halts = pauses.vmUs === 0 ? 'none is halted' : `one is halted for up to ${inWords(pauses.vmUs)}`;
   return [
-    assumption(system, 'pauses.process', '--pause', `${stops}${roomWords(system)}`),
-    { field: 'pauses.vm', says: asleep.join(', '), isTaken: !isTold },
-    assumption(system, 'work.longest', '--work', `the work takes up to ${inWords(work.longestUs)}`),
+    ['--pause', `${stops}${roomWords(system)}`, 'pauses.process'],
+    [
+      'pauses',
+      `of machines of clients, ${sleeps}, and ${halts} (a virtual machine that is moved)`,
+      'pauses.suspend',
+      'pauses.vm',
+    ],
+    ['--work', `the work takes up to ${inWords(work.longestUs)}`, 'work.longest'],
   ];
 }
 
@@ -67,71 +68,61 @@ export function stopsOf(system: System): number | null {
   return !holds(0) || holds(mostUs) ? null : greatest(0, mostUs, holds);
 }
 
-function ofClocks(system: System): Assumption[] {
-  const { clocks, client } = system;
+function ofClocks({ clocks, client }: System): Row[] {
+  const { driftPpm, nodeStepUs, clientStepUs } = clocks;
   const step = (us: number | null): string =>
     us === null ? 'set by any amount' : us === 0 ? 'never set' : `set by up to ${inWords(us)}`;
-  const wall = client.policy.habits.clock === 'wall' ? `, and those of clients ${step(clocks.clientStepUs)} back` : '';
-  const rate = `clocks of nodes and clients run right to ${formatPercent(clocks.driftPpm)}: with chrony, by "maxslewrate ${slewRate(clocks.driftPpm)}" (without it, it slews by up to ${USUAL_SLEW})`;
-  const steps = `during a lock, clocks of nodes are ${step(clocks.nodeStepUs)}${wall}`;
+  const wall = client.policy.habits.clock === 'wall' ? `, and those of clients ${step(clientStepUs)} back` : '';
   const kept =
-    clocks.nodeStepUs === null
+    nodeStepUs === null
       ? ''
-      : ': with chrony, by "makestep 1 0" (by Debian\'s "makestep 1 3" it steps by seconds as it starts)';
+      : ': chrony with "makestep 1 0" (with Debian\'s "makestep 1 3" it steps by seconds as it starts)';
   return [
-    assumption(system, 'clocks.drift', '--drift', rate),
-    assumption(system, 'clocks.steps', '--steps', `${steps}${kept}`),
+    [
+      '--drift',
+      `clocks of nodes and clients run right to ${formatPercent(driftPpm)}: chrony with "maxslewrate ${slewRate(driftPpm)}" (without it, it slews by up to ${USUAL_SLEW})`,
+      'clocks.drift',
+    ],
+    ['--steps', `during a lock, clocks of nodes are ${step(nodeStepUs)}${wall}${kept}`, 'clocks.steps'],
   ];
 }
 
-function ofNetwork(system: System): Assumption[] {
-  const { network, client } = system;
+function ofNetwork({ network, client }: System): Row[] {
+  const { reordering, mostUs, writeUs } = network;
   const { title, pooled } = libraryOf(client.policy);
-  const order = network.reordering
-    ? `messages of a client to a node may overtake each other, however late that makes one${pooled ? `: ${title} has a pool of connections` : ''}`
-    : `messages of a client to a node keep their order${pooled ? '' : `: ${title} has one connection`}`;
+  const why = pooled === reordering ? `: ${title} has ${pooled ? 'a pool of connections' : 'one connection'}` : '';
   return [
-    assumption(system, 'network.most', '--latency', `messages take up to ${inWords(network.mostUs)}`),
-    assumption(
-      system,
-      'network.write',
-      'network.write',
-      `a write takes up to ${inWords(network.writeUs)} to the resource`,
-    ),
-    network.reordering
-      ? { field: '--no-reordering', says: order, isTaken: false }
-      : assumption(system, 'network.reordering', '--reordering', order),
+    ['--latency', `messages take up to ${inWords(mostUs)}`, 'network.most'],
+    ['network.write', `a write takes up to ${inWords(writeUs)} to the resource`, 'network.write'],
+    reordering
+      ? ['--no-reordering', `messages of a client to a node may overtake each other, however late that makes one${why}`]
+      : ['--reordering', `messages of a client to a node keep their order${why}`, 'network.reordering'],
   ];
 }
 
-function ofNodes(system: System): Assumption[] {
-  const { nodes, atOnce } = system;
+/** What is not said of nodes is the worst, but for the first three. */
+function ofNodes({ nodes, atOnce }: System): Row[] {
   const some = (is: (node: SystemNode) => boolean): boolean => nodes.some(is);
-  const resets = some(({ powerLoss }) => powerLoss);
-  const appends = some(({ persistence }) => persistence === 'everysec' || persistence === 'always');
-  const kept = [
-    ...(some(({ evicts }) => evicts)
-      ? []
-      : [['nodes.evicts', 'nodes.evicts', 'no node evicts keys ("maxmemory 0", or "maxmemory-policy noeviction")']]),
-    ...(some(({ failoverLagUs }) => failoverLagUs !== null)
-      ? []
-      : [['nodes.failover', '--failover', 'no replica takes over from a node (Sentinel, Cluster)']]),
-    ...(some((node) => node.persistence !== 'none' && node.diskKept)
-      ? [['nodes.disk', 'nodes.disk', 'a node finds its disk again when it restarts']]
-      : []),
-  ];
-  // What is not said of these is the worst.
-  const said = [
+  const rows: (Row | false)[] = [
+    !some(({ evicts }) => evicts) && [
+      'nodes.evicts',
+      'no node evicts keys ("maxmemory-policy noeviction")',
+      'nodes.evicts',
+    ],
+    !some((it) => it.failoverLagUs !== null) && [
+      '--failover',
+      'no replica takes over (Sentinel, Cluster)',
+      'nodes.failover',
+    ],
+    some((it) => it.persistence !== 'none' && it.diskKept) && ['nodes.disk', 'a restart keeps the disk', 'nodes.disk'],
     ['--at-once', `${atOnce} of ${nodes.length} nodes may fail or have their clock set during one lock`],
-    resets
+    some(({ powerLoss }) => powerLoss)
       ? ['--no-power-loss', 'machines of nodes may be reset or lose their power']
       : ['--power-loss', 'no machine of a node is reset or loses its power'],
-    ...(appends
-      ? [['--persistence', 'everysec and always mean "appendonly yes" in redis.conf, which is "no" unless it is set']]
-      : []),
+    some((it) => it.persistence === 'everysec' || it.persistence === 'always') && [
+      '--persistence',
+      'everysec and always mean "appendonly yes" in redis.conf, which is "no" unless it is set',
+    ],
   ];
-  return [
-    ...kept.map(([path = '', field = '', says = '']) => assumption(system, path, field, says)),
-    ...said.map(([field = '', says = '']) => ({ field, says, isTaken: false })),
-  ];
+  return rows.filter((it) => it !== false);
 }

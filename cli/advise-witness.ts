@@ -81,12 +81,12 @@ function writeFigure(figure: Figure, advice: Advice, io: Io): WrittenFigure {
 }
 
 const LATE =
-  'A release of the first try comes after the second try has set its keys, over a connection that does not keep the order. That release is as late as it has to be, for which the time-outs of the client decide; all other messages are as quick as described. Mutual exclusion may not rest on latency: a packet that TCP sends again may be so late.';
+  'A release of the first try comes after the second try has set its keys, over a connection that does not keep the order. It is as late as the time-outs of the client ask for, which a packet that TCP sends again may be; all else is as described.';
 
 /** What a run takes that shows what a client does wrong by itself: one that was built, or else one that was drawn. */
 function clientStory(system: System): string {
   return lateReleaseOf(system) === null
-    ? 'Drawn by a search in this system, and made small: beside what the description allows there may be messages that are lost, late or there twice, and stops and deaths of clients, which a lock has to withstand at any time.'
+    ? 'Drawn by a search in this system, and made small. Messages may be lost, late or there twice, and clients may stop or die at any time, which a lock has to withstand.'
     : LATE;
 }
 
@@ -94,14 +94,14 @@ function clientStory(system: System): string {
 function storyOf(property: PropertyId): string {
   return property === 'action-in-belief'
     ? 'The longest work, the longest stop and the slowest messages that the description allows; nothing else goes wrong.'
-    : 'The clock errors, crashes and restarts that the description allows, the worst of each at once. Messages are as quick as described; those to the nodes beyond the quorum are lost, as any may be. A rival asks as soon as a quorum is free.';
+    : 'The clock errors, crashes and restarts that the description allows, the worst of each at once. Those beyond the quorum are not reached: any message may be lost. A rival asks as soon as a quorum is free.';
 }
 
 /** A delay is counted by a clock, which is not the time of the run. */
 function countedBy(figure: Figure, { system }: Advice): string {
   const ppm = system.clocks.driftPpm;
   return figure.of === 'restart-delay' && ppm > 0
-    ? ` The restart delay is counted by a clock that is ${formatPercent(ppm)} fast: the run is that much ahead of it.`
+    ? ` The restart delay is counted by a clock that is ${formatPercent(ppm)} fast: the run is ahead of it.`
     : '';
 }
 
