@@ -1,5 +1,5 @@
 import { formatDurationMs } from '../scenarios/duration.js';
-import { greatest } from '../search/frontier/bisect.js';
+import { greatest } from '../search/safety-map/bisect.js';
 import { formatPercent } from '../text/format.js';
 import { writesHold } from './hazards.js';
 import { libraryOf } from './libraries.js';
