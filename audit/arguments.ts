@@ -2,7 +2,7 @@ import { type Modes, modeFor, saysMode } from './modes.js';
 import type { Parameter } from './parameter.js';
 import { hasClient, isAddress, isId, isListType, namesResource, type Role, roleOf } from './roles.js';
 import { unitIn } from './units.js';
-import { partlyKnown, unknownValue } from './unknown.js';
+import { calls, elements, partlyKnown, unknownValue } from './unknown.js';
 
 /** What a call of the lock may be given. */
 export interface Given {
@@ -277,7 +277,7 @@ function subjectFor(fields: readonly Parameter[], key: string): unknown {
     else if (type === 'boolean') made[name] = false;
     else if (/^string\b(?!\s*\[)/.test(type) || (isGuessed === true && isId(field))) made[name] = key;
     else if (field.fields.length > 0 && !isListType(type)) made[name] = subjectFor(field.fields, key);
-    else if (isListType(type)) made[name] = [];
+    else if (isListType(type)) made[name] = calls.takes === null ? [] : elements(key);
   }
   return partlyKnown(made, key);
 }

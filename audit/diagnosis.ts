@@ -26,6 +26,7 @@ export function defectsOf({ how, seen }: FoundLock): Defect[] {
     ...readerDefects(commands, how),
     ...leavingDefects(seen.readers),
     ...errorDefects({ how, seen }),
+    ...(seen.mistakesAnswers && !isRefusedOne(seen.both) ? [MISTAKES_ANSWERS] : []),
     // What one process does to a key is not done to the place of another there.
     ...(isShared ? [] : refusedDefects(seen)),
     ...releaseDefects(commands, seen, how),
@@ -138,6 +139,16 @@ const BY_EXEC = {
 function isRefusedOne([one, two]: readonly Attempt[]): boolean {
   return one?.held != null && two?.held != null && !(one.trial?.isGranted && two.trial?.isGranted);
 }
+
+const MISTAKES_ANSWERS: Defect = {
+  id: 'answer-of-another-command',
+  sentence:
+    'a command that has timed out is forgotten, and its late answer is taken for that to the next command on the connection: the OK of one SET that was given up is taken for the answer to another that Redis has refused, and two processes have the lock',
+  fix: 'keep what has timed out in the queue and drop its answer when that comes, or close the connection',
+  brings: EXCLUSION,
+  property: 'mutual-exclusion',
+  isShown: true,
+};
 
 const FAILS_OVER: Defect = {
   id: 'fails-over',
@@ -357,8 +368,19 @@ function lifetimeDefects({ acquire, extensions }: Commands, seen: FoundLock['see
   ];
 }
 
-function workDefects({ ownWorkMs, alone, thrown }: FoundLock['seen'], releases: boolean): Defect[] {
-  const found: Defect[] = [];
+const GOES_ON: Defect = {
+  id: 'silent-loss',
+  sentence:
+    'it keeps its lock alive by itself, and its work is not told when that fails: its key has expired, another process has the lock, the extension is refused, and it goes on with the next step of its work all the same',
+  fix: 'look whether the lock is lost before each step of the work, or hand the steps an AbortSignal',
+  brings: ['belief', 'state', 'margin'],
+  property: 'mutual-exclusion',
+  isShown: true,
+  takes: 'expired',
+};
+
+function workDefects({ ownWorkMs, alone, thrown, goesOnUntold }: FoundLock['seen'], releases: boolean): Defect[] {
+  const found: Defect[] = goesOnUntold ? [GOES_ON] : [];
   const ttlMs = alone.trial?.ttlMs ?? null;
   if (ownWorkMs !== null && ttlMs !== null && ownWorkMs > ttlMs)
     found.push({

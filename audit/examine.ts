@@ -4,13 +4,16 @@ import { isOwnWork } from './cases.js';
 import { isLostInFailover } from './failover.js';
 import { comparesTexts, type Fence, fencesOf, speaksOfFencing } from './fences.js';
 import type { Hosts } from './hosts.js';
+import { mistakesAnswers } from './late-answers.js';
 import type { Bench } from './load.js';
 import { type InOutages, inOutages } from './outages.js';
 import type { Understood } from './plan.js';
+import { hasOwnConnections } from './program.js';
 import { type TwoReaders, twoReaders } from './readers.js';
 import { type Attempt, calm, REST_MS, rehearse, use, type Ways, withClock } from './rehearsal.js';
 import { type TwoTasks, twoTasks } from './tasks.js';
 import { FIRST_TTL_MS, type Named, namedAs } from './units.js';
+import { goesOnUntold } from './untold.js';
 
 /** What was seen of a lock while it was used with nothing in its way. */
 export interface Seen extends Omit<TwoTasks, 'besides'>, InOutages {
@@ -45,6 +48,10 @@ export interface Seen extends Omit<TwoTasks, 'besides'>, InOutages {
   readonly next: readonly Attempt[];
   /** It waits for a replica, and is held without: a failover gives it to another process. */
   readonly lostInFailover: boolean;
+  /** The late answer to what it has given up is taken for that to a later command. */
+  readonly mistakesAnswers: boolean;
+  /** Its own work goes on with its next steps where it has learnt that the lock is lost. */
+  readonly goesOnUntold: boolean;
 }
 
 /** A key that is made of the time is another one so much later, ms. */
@@ -113,6 +120,8 @@ export async function examine(
       extended: extended ?? null,
       thrown: thrown ?? null,
       ownWorkMs: workIn(natural),
+      mistakesAnswers: hasOwnConnections(bench.program) && (await mistakesAnswers(bench, hosts, known, ttlMs)),
+      goesOnUntold: ownWork && !speaksOfFencing(bench) && (await goesOnUntold(bench, hosts, known)),
       next,
     },
   };

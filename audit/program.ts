@@ -287,3 +287,12 @@ function packageOf(request: string): string {
 export function firstLineOf(error: unknown): string {
   return (error instanceof Error ? `${error.name}: ${error.message}` : String(error)).split('\n', 1)[0] ?? '';
 }
+
+/** Whether it speaks to servers without any client. */
+export function hasOwnConnections({ sources }: Program): boolean {
+  const imports = sources.flatMap((it) => it.imports);
+  return (
+    !imports.some((it) => /redis|valkey|kv/.test(it)) &&
+    sources.some(({ text }) => /['"](?:node:)?(?:net|tls)['"]|\bfetch\(/.test(text))
+  );
+}

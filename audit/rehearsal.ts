@@ -44,6 +44,8 @@ export interface Ways {
   readonly naturally?: boolean;
   /** What the lock and its owner say is looked at before and after it is released. */
   readonly looks?: boolean;
+  /** Is told of each call of what a function was handed. */
+  readonly heard?: (given: readonly unknown[]) => void;
   /** Processes that take the lock as those do who only read. */
   readonly readers?: readonly string[];
 }
@@ -104,7 +106,8 @@ export async function rehearse(
     return { ...lock, ...watchedCalls(lock, attempts, bench, ways) };
   };
   bench.wire.naturally = ways.naturally ?? false;
-  calls.heard = () => {
+  calls.heard = (given) => {
+    ways.heard?.(given);
     const trial = current.owner === null ? null : bench.wire.trialOf(current.owner);
     trial?.worksAfter.push(trial.sent.length);
   };

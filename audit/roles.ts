@@ -137,7 +137,8 @@ function roleOfObject(parameter: Parameter, isRelease: boolean): Role {
     return /ur[li]s?$|node|server|host|addr|endpoint|master|instance/i.test(name) ? 'urls' : 'keys';
   }
   if (IS_CONNECTION_TYPE.test(type) && (opens || IS_CLIENT_NAME.test(name))) return 'connection';
-  if (IS_CLIENT_TYPE.test(type) && !/Options|Config|Lock\b/.test(type))
+  // What is written out has a client, and is none.
+  if (IS_CLIENT_TYPE.test(type) && !/^\{|Options|Config|Lock\b/.test(type))
     return /typeof|new \(/.test(type) ? 'library' : 'client';
   if (type === '' && fields.length === 0 && IS_WORK_NAME.test(name))
     return name === 'job' || name === 'task' ? 'key' : 'work';

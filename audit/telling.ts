@@ -1,6 +1,6 @@
 import type { PromiseKind } from './cases.js';
 import { nameOfPlan, takerIn } from './plan.js';
-import type { Program } from './program.js';
+import { hasOwnConnections, type Program } from './program.js';
 import type { FoundLock } from './understand.js';
 import { seconds } from './words.js';
 
@@ -47,15 +47,6 @@ export function whereOf(program: Program, { plan }: FoundLock['how']): string {
   const last = takerIn(plan);
   const named = program.shapes.find(({ name }) => name === last || (name === '' && last === 'default'));
   return named?.where ?? program.name;
-}
-
-/** Whether it speaks to servers without any client. */
-function hasOwnConnections({ sources }: Program): boolean {
-  const imports = sources.flatMap((it) => it.imports);
-  return (
-    !imports.some((it) => /redis|valkey|kv/.test(it)) &&
-    sources.some(({ text }) => /['"](?:node:)?(?:net|tls)['"]|\bfetch\(/.test(text))
-  );
 }
 
 /** What was judged, and what was not. */

@@ -1,7 +1,14 @@
 const IS_UNKNOWN = Symbol('unknown');
 
-/** Is told when a function that stands for what is not known is called. */
-export const calls: { heard: (() => void) | null } = { heard: null };
+/** What is said of calls of functions that stand for what is not known. */
+interface Calls {
+  /** Is told of each. */
+  heard: ((given: readonly unknown[]) => void) | null;
+  /** What is awaited with each: its work. Nothing where it is `null`, and lists have one element; else two. */
+  takes: (() => Promise<void>) | null;
+}
+
+export const calls: Calls = { heard: null, takes: null };
 
 /** Whether it stands for what is not known. */
 export function isUnknown(value: unknown): boolean {
@@ -9,16 +16,16 @@ export function isUnknown(value: unknown): boolean {
 }
 
 /**
- * Stands for what little is known of: an object of which every part is another, that reads as a short text, and has one
+ * Stands for what little is known of: an object of which every part is another, that reads as a short text, and has an
  * element, so that what is done for each is done.
  *
  * @param known - Parts that are known.
  * @param text - What it reads as. Default `a`.
  */
 export function unknownValue(known: Readonly<Record<string, unknown>> = {}, text: string = 'a'): unknown {
-  const target = (): unknown => {
-    calls.heard?.();
-    return made;
+  const target = (...given: readonly unknown[]): unknown => {
+    calls.heard?.(given);
+    return calls.takes === null ? made : awaitable(made, calls.takes);
   };
   const made: unknown = new Proxy(target, {
     get: (_, name) => {
@@ -27,12 +34,33 @@ export function unknownValue(known: Readonly<Record<string, unknown>> = {}, text
       if (typeof name === 'string' && Object.hasOwn(known, name)) return known[name];
       if (name === Symbol.toPrimitive) return (hint: string) => (hint === 'number' ? 1 : text);
       if (name === 'toString' || name === 'toJSON') return () => text;
-      if (name === Symbol.iterator) return () => [unknownValue({}, text)].values();
+      if (name === Symbol.iterator) return () => elements(text).values();
+      if (name === Symbol.asyncIterator && calls.takes !== null) return () => oneByOne(elements(text));
       return unknownValue({}, text);
     },
     set: () => true,
   });
   return made;
+}
+
+/** The elements of a list of which nothing is known. */
+export function elements(text: string): readonly unknown[] {
+  return Array.from({ length: calls.takes === null ? 1 : 2 }, () => unknownValue({}, text));
+}
+
+async function* oneByOne(all: readonly unknown[]): AsyncGenerator<unknown> {
+  for (const one of all) {
+    await calls.takes?.();
+    yield one;
+  }
+}
+
+/** The same, which takes a time where it is awaited. */
+function awaitable(value: unknown, takes: () => Promise<void>): unknown {
+  const then = (done: (it: unknown) => void, fail: (error: unknown) => void): void => {
+    takes().then(() => done(value), fail);
+  };
+  return new Proxy(value as object, { get: (it, name) => (name === 'then' ? then : Reflect.get(it, name)) });
 }
 
 /** An object of which some parts are known, and every other one stands for what is not known. */

@@ -1,0 +1,64 @@
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { auditFile } from './audit.js';
+
+async function idsOf(text: string): Promise<string[]> {
+  const path = join(mkdtempSync(join(tmpdir(), 'lockstep-audit-')), 'lock.mjs');
+  writeFileSync(path, text);
+  const { findings } = await auditFile({ path, runs: 0, seed: '', budgetMs: 1_000 }, () => {});
+  return findings.map(({ id }) => id);
+}
+
+/** Speaks to Redis by itself, over one connection; `late` is done with a command that has not been answered for `waitMs`. */
+const socketLock = (late: string, waitMs = 700): string => `import net from 'node:net';
+import { randomUUID } from 'node:crypto';
+const UNLOCK = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+let [socket, pending] = [null, []];
+function connected() {
+  if (socket !== null) return socket;
+  const own = net.connect({ host: '127.0.0.1', port: 6379 });
+  let rest = '';
+  own.on('data', (text) => {
+    const lines = (rest + text).split('\\r\\n');
+    rest = lines.pop();
+    for (const line of lines) pending.shift()?.done(line);
+  });
+  own.on('error', () => {});
+  own.on('close', () => { if (socket === own) { socket = null; for (const it of pending.splice(0)) it.fail(new Error('closed')); } });
+  return (socket = own);
+}
+const send = (...words) => new Promise((done, fail) => {
+  const own = { done, fail };
+  const to = connected();
+  pending.push(own);
+  setTimeout(() => { ${late} fail(new Error('no answer')); }, ${waitMs});
+  to.write('*' + words.length + '\\r\\n' + words.map((it) => '$' + Buffer.byteLength(String(it)) + '\\r\\n' + it + '\\r\\n').join(''));
+});
+export async function withLock(name, ttlMs, work) {
+  const token = randomUUID();
+  try {
+    if ((await send('SET', name, token, 'NX', 'PX', ttlMs)) !== '+OK') return false;
+    await work(AbortSignal.timeout(ttlMs / 2));
+    return true;
+  } finally {
+    await send('EVAL', UNLOCK, 1, name, token).catch(() => {});
+  }
+}`;
+
+it.each([700, 2_000])(
+  'finds that the answer to what has timed out after %i ms is taken for another',
+  async (waitMs) => {
+    const ids = await idsOf(socketLock('pending = pending.filter((it) => it !== own);', waitMs));
+    expect(ids).toEqual(['answer-of-another-command']);
+  },
+);
+
+it.each([
+  ['drops a late answer', socketLock('')],
+  ['closes the connection', socketLock('if (pending.includes(own)) to.destroy();')],
+  ['waits for its answers for ever', socketLock('return;')],
+])('lets pass what %s', async (_, text) => {
+  await expect(idsOf(text)).resolves.toEqual([]);
+});

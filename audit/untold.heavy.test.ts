@@ -1,0 +1,62 @@
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { auditFile } from './audit.js';
+
+/** The ids of what using a lock with nothing in its way says of it; nothing is searched. */
+async function idsOf(text: string): Promise<string[]> {
+  const path = join(mkdtempSync(join(tmpdir(), 'lockstep-audit-')), 'lock.ts');
+  writeFileSync(path, text);
+  const { findings } = await auditFile({ path, runs: 0, seed: '', budgetMs: 1_000 }, () => {});
+  return findings.map(({ id }) => id);
+}
+
+/** Extends its lock while it encodes: `lost` is done where that has failed, `before` before each step, `given` goes to each. */
+const encoding = (lost: string, before: string, given = ''): string => `import { Redis } from 'ioredis';
+interface Job { id: string; data: { asset: string; profiles: string[] } }
+const SAME = "if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end ";
+export class Encoder {
+  private readonly redis: Redis;
+  private readonly encode: (asset: string, profile: string, given?: object) => Promise<string>;
+  constructor(deps: { redis?: Redis; encode: (asset: string, profile: string, given?: object) => Promise<string> }) {
+    this.redis = deps.redis ?? new Redis();
+    this.encode = deps.encode;
+  }
+  async process(job: Job): Promise<string[]> {
+    const [key, token, ended] = ['encode:' + job.data.asset, String(Math.random()), new AbortController()];
+    if ((await this.redis.set(key, token, 'PX', 9000, 'NX')) !== 'OK') return [];
+    const timer = setInterval(async () => {
+      const is = await this.redis.eval(SAME + "return redis.call('pexpire', KEYS[1], 9000)", 1, key, token).catch(() => 0);
+      if (is === 0) { clearInterval(timer); ${lost} }
+    }, 3000);
+    const files: string[] = [];
+    try {
+      for (const profile of job.data.profiles) {
+        ${before}
+        files.push(await this.encode(job.data.asset, profile${given}));
+      }
+      return files;
+    } finally {
+      clearInterval(timer);
+      await this.redis.eval(SAME + "return redis.call('del', KEYS[1])", 1, key, token);
+    }
+  }
+}`;
+
+it('finds work that goes on with its next step where the lock is lost', async () => {
+  await expect(idsOf(encoding("console.warn('lost')", ''))).resolves.toEqual(['silent-loss']);
+});
+
+it.each([
+  ['looks before each step', encoding('ended.abort()', 'ended.signal.throwIfAborted();')],
+  ['stops before the next step', encoding('ended.abort()', 'if (ended.signal.aborted) break;')],
+  ['hands its steps a signal', encoding('ended.abort()', '', ', { signal: ended.signal }')],
+])('lets work pass that %s', async (_, text) => {
+  await expect(idsOf(text)).resolves.toEqual([]);
+});
+
+it('asks nothing of work that has one step', async () => {
+  const text = encoding('', '').replace('of job.data.profiles', "of ['480p']");
+  await expect(idsOf(text)).resolves.toEqual([]);
+});
