@@ -2,7 +2,7 @@ import { type Modes, modeFor, saysMode } from './modes.js';
 import type { Parameter } from './parameter.js';
 import { hasClient, isAddress, isId, isListType, namesResource, type Role, roleOf } from './roles.js';
 import { unitIn } from './units.js';
-import { calls, elements, partlyKnown, unknownValue } from './unknown.js';
+import { calls, elements, partlyKnown, QUIET, unknownValue } from './unknown.js';
 
 /** What a call of the lock may be given. */
 export interface Given {
@@ -43,8 +43,6 @@ export interface Given {
   /** What the function that acquires calls its parameters. */
   named?: readonly string[];
 }
-
-const QUIET: object = new Proxy(() => QUIET, { get: (_, name) => (name === 'then' ? undefined : QUIET) });
 
 /** Arguments for a function, in its order; what it can do without is left out at the end. */
 export function argumentsFor(parameters: readonly Parameter[], given: Given, isRelease = false): unknown[] {
@@ -152,7 +150,7 @@ function argumentFor(parameter: Parameter, given: Given, isRelease: boolean): un
       if (given.held !== undefined) return tokenIn(given.held, given.token);
       return needed(given.token);
     case 'work': {
-      const work = given.work ?? needed(unknownValue());
+      const work = given.work ?? needed(unknownValue({}, 'a', name));
       return work !== undefined && isListType(parameter.type) ? [work] : work;
     }
     case 'callback':
@@ -234,7 +232,9 @@ function serviceWith(client: object): unknown {
 
 /** What reads as a text is one: what is sent to Redis, it is part of. */
 function unknownFor({ name, type }: Parameter): unknown {
-  return /^string\b(?!\s*\[)/.test(type) || /prefix|namespace|version|region/i.test(name) ? 'a' : unknownValue();
+  return /^string\b(?!\s*\[)/.test(type) || /prefix|namespace|version|region/i.test(name)
+    ? 'a'
+    : unknownValue({}, 'a', name);
 }
 
 function placeOf(url: string): { readonly host: string; readonly port: number } {

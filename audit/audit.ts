@@ -22,7 +22,7 @@ import { environmentFor, serversIn } from './environment.js';
 import type { Bench } from './load.js';
 import { mute } from './mute.js';
 import { firstLineOf, Program } from './program.js';
-import { MOST_NODES, reasonOf } from './refusal.js';
+import { endsOtherwise, MOST_NODES, reasonOf } from './refusal.js';
 import { type Failing, type FoundBefore, type Searched, searchAudit } from './search.js';
 import { understoodIn, whereOf } from './telling.js';
 import { type FoundLock, type Said, understand } from './understand.js';
@@ -127,6 +127,7 @@ async function audited(plan: AuditPlan, tell: Tell, isStopped: () => boolean): P
       ? [guessed.kind, ...(guessed.isCertain ? [] : CLIENT_KINDS.filter((it) => it !== guessed.kind))]
       : [plan.client];
   const [bench, found] = await firstUnderstood(program, kinds, plan);
+  if (found.seen.takenOver) throw new InputError(endsOtherwise(program.name, found.seen.alone.trial?.key ?? ''));
   const searched = await searchAudit(bench, found, {
     ...plan,
     isStopped,
@@ -174,7 +175,7 @@ async function firstUnderstood(
   let problem: unknown = null;
   for (const kind of kinds) {
     try {
-      const bench = { program, wire: new Wire(), clients: await loadClient(kind, program.path) };
+      const bench = { program, wire: new Wire(), clients: await loadClient(kind, program.path), scripts: new Map() };
       return [bench, await understand(bench, said)];
     } catch (error) {
       problem ??= error;

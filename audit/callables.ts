@@ -3,6 +3,7 @@ import { type Modes, modesIn } from './modes.js';
 import type { Parameter } from './parameter.js';
 import type { Program } from './program.js';
 import { readSource, type Shape } from './shapes.js';
+import { isUnknown } from './unknown.js';
 
 /** Something that can be called. */
 export type Callable = (...given: readonly unknown[]) => unknown;
@@ -90,14 +91,14 @@ export function membersOf(value: object): Set<string> {
   return found;
 }
 
-/** What can be called of a value: itself, or its methods. */
+/** What can be called of a value: itself, or its methods; what it was handed is none of these. */
 export function methodsOf(value: unknown): Map<string, Callable> {
   const found = new Map<string, Callable>();
   if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return found;
   for (const name of membersOf(value)) {
     if (typeof value === 'function' && ['length', 'name', 'prototype'].includes(name)) continue;
     const own = descriptorOf(value, name);
-    if (typeof own?.value === 'function') found.set(name, own.value as Callable);
+    if (typeof own?.value === 'function' && !isUnknown(own.value)) found.set(name, own.value as Callable);
   }
   return found;
 }

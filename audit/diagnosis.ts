@@ -41,6 +41,7 @@ export function defectsOf({ how, seen }: FoundLock): Defect[] {
     ...unitDefects({ how, seen }, commands),
     ...fenceDefects(seen.fences, commands),
     ...drawnLateDefects(seen),
+    ...seen.drawing,
     ...comparisonDefects(seen),
   ];
 }
@@ -81,7 +82,7 @@ function acquisitionDefects(
       takes: 'overwritten',
     });
   const isWatched = watches && isRefusedOne(seen.raced);
-  if (isWatched || isRefusedOne(seen.both))
+  if (isWatched || seen.worksRefused || isRefusedOne(seen.both))
     found.push({
       id: 'fails-open',
       ...(isWatched
@@ -90,7 +91,9 @@ function acquisitionDefects(
           ? NOT_AWAITED
           : nodes > 1
             ? NO_VOTE
-            : REFUSED),
+            : acquire?.inMulti
+              ? BY_PAIR
+              : REFUSED),
       brings: EXCLUSION,
       isShown: true,
     });
@@ -129,6 +132,11 @@ const NOT_AWAITED = {
     'its work begins before Redis has answered whether it has the key (the command is not awaited): a second process ran while the first one held it',
   fix: 'await the command, and do no work where it answers null',
 };
+const BY_PAIR = {
+  sentence:
+    'its work goes on without the lock: a second process ran while the first one held it, though Redis had refused it the key: in the reply of MULTI, that is a pair of an error and null, which is not falsy itself',
+  fix: 'look at the second part of the pair: compare replies[0][1] with OK',
+};
 const BY_EXEC = {
   sentence:
     'it takes the lock though EXEC answers null, which says that another process has changed the watched key: of two that find the key free, both work',
@@ -159,8 +167,18 @@ const FAILS_OVER: Defect = {
   isShown: true,
 };
 
+const REMEMBERS: Defect = {
+  id: 'remembers-lock',
+  sentence:
+    'it remembers in memory that it has the lock, and does not look whether that has expired: long after the TTL a process that asks again is told that it has it, without a command to Redis, though another may have it by then',
+  fix: 'remember until when the lock lasts, and ask again (or extend it) before that',
+  brings: EXCLUSION,
+  isShown: true,
+};
+
 /** What it does where no majority of its nodes is there. */
-function errorDefects({ how, seen: { unreached } }: Pick<FoundLock, 'how' | 'seen'>): Defect[] {
+function errorDefects({ how, seen: { unreached, remembers } }: Pick<FoundLock, 'how' | 'seen'>): Defect[] {
+  if (remembers) return [REMEMBERS];
   if (how.asksOne && unreached?.attempt.held != null) return [FAILS_OVER];
   const trial = unreached?.attempt.trial;
   if (unreached?.attempt.held == null || trial?.isGranted !== false) return [];

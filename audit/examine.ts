@@ -1,10 +1,13 @@
 import type { LockPlan, Schedule } from '../scenarios/index.js';
 import { type Capacity, capacityOf } from './capacity.js';
 import { isOwnWork } from './cases.js';
+import type { Defect } from './defect.js';
 import { isLostInFailover } from './failover.js';
+import { drawingDefects, type TextOf } from './fence-defects.js';
 import { comparesTexts, type Fence, fencesOf, speaksOfFencing } from './fences.js';
 import type { Hosts } from './hosts.js';
 import { mistakesAnswers } from './late-answers.js';
+import { deletesLate, isTakenOver, remembers } from './leavings.js';
 import type { Bench } from './load.js';
 import { type InOutages, inOutages } from './outages.js';
 import type { Understood } from './plan.js';
@@ -48,6 +51,18 @@ export interface Seen extends Omit<TwoTasks, 'besides'>, InOutages {
   readonly next: readonly Attempt[];
   /** It waits for a replica, and is held without: a failover gives it to another process. */
   readonly lostInFailover: boolean;
+  /** The function that releases is handed what was acquired as it is. */
+  readonly handsBack: boolean;
+  /** Its key has no end, and another process takes it over where its holder has died: by what is not known. */
+  readonly takenOver: boolean;
+  /** Without the lock, it has done of its own work all that it does with it. */
+  readonly worksRefused: boolean;
+  /** A process that asks again, long after its lock has run out, sends nothing, and has it. */
+  readonly remembers: boolean;
+  /** The release of one whose key expires meanwhile deletes that of the next, and a third process acquires. */
+  readonly deletesLate: boolean;
+  /** What is wrong with how it draws a number that it hands out. */
+  readonly drawing: readonly Defect[];
   /** The late answer to what it has given up is taken for that to a later command. */
   readonly mistakesAnswers: boolean;
   /** Its own work goes on with its next steps where it has learnt that the lock is lost. */
@@ -120,6 +135,12 @@ export async function examine(
       extended: extended ?? null,
       thrown: thrown ?? null,
       ownWorkMs: workIn(natural),
+      handsBack: handsBack(bench, how, alone),
+      takenOver: isEndless(alone) && !known.counts && (await isTakenOver(bench, hosts, known, ttlMs)),
+      worksRefused: ownWork && worksAlike(alone, both[1]),
+      remembers: !ownWork && (await remembers(bench, hosts, known, ttlMs)),
+      deletesLate: known.releases && nodesAreOne(known) && (await deletesLate(bench, hosts, known, ttlMs)),
+      drawing: alone.trial === null ? [] : drawingDefects(alone.trial, textIn(bench)),
       mistakesAnswers: hasOwnConnections(bench.program) && (await mistakesAnswers(bench, hosts, known, ttlMs)),
       goesOnUntold: ownWork && !speaksOfFencing(bench) && (await goesOnUntold(bench, hosts, known)),
       next,
@@ -140,6 +161,42 @@ function calmFor(uses: readonly LockPlan[], { nodes }: Understood, ttlMs: number
 /** What a file calls the number of a TTL, ms. */
 function namedIn({ program: { sources } }: Bench, ttlMs: number): Seen['named'] {
   return { ms: namedAs(sources, ttlMs), seconds: namedAs(sources, ttlMs / 1000) };
+}
+
+/** Whether a function that releases has one parameter, and what was acquired has all that it reads of it. */
+function handsBack({ program }: Bench, { plan }: Understood, { held }: Attempt): boolean {
+  const parameters = program.shapes.find(({ name }) => name === plan.give)?.parameters ?? [];
+  const result = held?.result;
+  return (
+    parameters.length === 1 &&
+    typeof result === 'object' &&
+    result !== null &&
+    parameters.every(({ fields }) => fields.every(({ name }) => name in result))
+  );
+}
+
+function isEndless({ trial }: Attempt): boolean {
+  return trial !== null && trial.ttlMs === null && !trial.endsByValue;
+}
+
+/** What only looks, by its name. */
+const LOOKS =
+  /(?:^|\.)(?:get|find|load|read|fetch|query|list|select|peek|has|is|count|lookup|search)[^. ]*(?: |$)|^(?: |$)/i;
+
+/** Whether a process that was refused the key has called all that one calls that has it, in the same order, and more than looked. */
+function worksAlike({ trial }: Attempt, refused: Attempt | undefined): boolean {
+  const [own = [], other = []] = [trial?.works, refused?.trial?.works];
+  const isSame = own.length === other.length && own.every((it, i) => it === other[i]);
+  return refused?.trial?.isGranted === false && isSame && own.some((it) => !LOOKS.test(it));
+}
+
+function nodesAreOne({ nodes, admits, counts }: Understood): boolean {
+  return nodes === 1 && admits === 1 && !counts;
+}
+
+/** The text of the scripts that were sent so far. */
+function textIn({ scripts }: Bench): TextOf {
+  return ({ words: [, text = ''] }) => scripts.get(text.toLowerCase()) ?? text;
 }
 
 /** @param aheadMs - The clock of the second process is so far ahead of the first one's. */

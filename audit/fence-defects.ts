@@ -1,5 +1,7 @@
 import type { Defect } from './defect.js';
+import type { Said } from './said.js';
 import type { FoundLock } from './understand.js';
+import type { Trial } from './wire.js';
 
 const DRAWN_LATE: Defect = {
   id: 'fencing-token',
@@ -31,4 +33,61 @@ export function comparisonDefects({ comparesTokens }: FoundLock['seen']): Defect
       isShown: true,
     },
   ];
+}
+
+/** The text of a command that is a script. */
+export type TextOf = (said: Said) => string;
+
+/** The keys whose number a command raises, of those that it is handed: by itself, or in its script. */
+function raised(said: Said, text: string): readonly string[] {
+  if (/^h?incr(?:by)?$/.test(said.verb)) return [said.key];
+  if (said.verb !== 'script') return [];
+  return [...text.matchAll(/['"]incr['"]\s*,\s*KEYS\[(\d)\]/gi)].flatMap(([, at]) => said.words[2 + Number(at)] ?? []);
+}
+
+/** Of the counters that a script raises, by their number among its keys, those whose number it answers. */
+function answered(text: string): readonly string[] {
+  const draws = text.matchAll(/(?:local\s+(\w+)\s*=|return)\s*redis\.p?call\(\s*['"]incr['"]\s*,\s*KEYS\[(\d)\]/gi);
+  return [...draws].flatMap(([, name, at = '']) =>
+    name === undefined || new RegExp(`\\breturn\\b[^\\n]*\\b${name}\\b`).test(text) ? [at] : [],
+  );
+}
+
+/** Whether a script draws a number, answers it, and has its counter expire, beside the key of a lock. */
+function drawsFromEnding(text: string): boolean {
+  return answered(text).some(
+    (at) =>
+      new RegExp(`['"]p?expire['"]\\s*,\\s*KEYS\\[${at}\\]`, 'i').test(text) &&
+      new RegExp(`['"]set['"]\\s*,\\s*KEYS\\[(?!${at})\\d\\]`, 'i').test(text),
+  );
+}
+
+const ENDS: Defect = {
+  id: 'fencing-token',
+  sentence:
+    'the counter that its fencing tokens are drawn from expires (EXPIRE) and starts at 1 again: a new holder has a lower number than one before it, so that what it guards refuses it, or takes a late write of the old one',
+  fix: 'give the counter no TTL: INCR alone',
+  brings: [],
+  property: 'fencing',
+  isShown: true,
+};
+const READ_LATER: Defect = {
+  id: 'fencing-token',
+  sentence:
+    'its fencing token is read by a separate GET after the lock was taken: a holder that is late, whose lock has run out meanwhile, reads the number that its successor has drawn (INCR), and its stale writes are taken',
+  fix: 'return what INCR answers from the script that takes the lock, and use that',
+  brings: [],
+  property: 'fencing',
+  isShown: true,
+};
+
+/** What is wrong with how a number is drawn that is handed out with the lock. */
+export function drawingDefects({ sent, key }: Trial, textOf: TextOf): Defect[] {
+  const at = sent.findIndex(({ operation, key: own }) => operation === 'acquire' && own === key);
+  const acquire = sent[at];
+  if (acquire === undefined) return [];
+  const drawn = raised(acquire, textOf(acquire)).filter((it) => it !== key);
+  const isRead = sent.slice(at + 1).some(({ verb, key: other }) => verb === 'get' && drawn.includes(other));
+  if (isRead && answered(textOf(acquire)).length === 0) return [READ_LATER];
+  return acquire.verb === 'script' && drawsFromEnding(textOf(acquire)) ? [ENDS] : [];
 }

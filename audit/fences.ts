@@ -1,8 +1,9 @@
 import type { Commands, Defect } from './defect.js';
 import type { Hosts } from './hosts.js';
 import type { Bench } from './load.js';
-import type { Understood } from './plan.js';
+import { takerIn, type Understood } from './plan.js';
 import { calm, REST_MS, rehearse, use, withClock } from './rehearsal.js';
+import { roleOf } from './roles.js';
 import type { Said } from './said.js';
 import type { Trial } from './wire.js';
 
@@ -25,11 +26,20 @@ export async function fencesOf(bench: Bench, hosts: Hosts, how: Understood, ttlM
   const clients = [[use(10, ttlMs, 1), use(10 + BETWEEN_MS, ttlMs, 1)], [use(10 + 2 * BETWEEN_MS, ttlMs, 1)]];
   const schedule = calm(how.nodes, clients, (2 * ttlMs + REST_MS) * 1000);
   const attempts = await rehearse(bench, hosts, how, withClock(schedule, 'c2', -BEHIND_MS));
+  const isOfWork = saysOtherwise(bench, how);
   const found = attempts.flatMap(({ held, acquiredMs }) => {
-    const value = held === null ? null : (fenceIn(held.result) ?? fenceIn(held.owner));
+    const isOther = typeof held?.result === 'number' && isOfWork;
+    const value = held === null || isOther ? null : (fenceIn(held.result) ?? fenceIn(held.owner));
     return value === null ? [] : [{ value, wallMs: acquiredMs }];
   });
   return found.length === 3 ? found : [];
+}
+
+/** Whether work is handed a number of which its type says that it is something else, as what there is to work on. */
+function saysOtherwise({ program }: Bench, { plan }: Understood): boolean {
+  const { parameters } = program.shapes.find(({ name }) => plan.use === 'with' && name === takerIn(plan)) ?? {};
+  const type = parameters?.find((it) => roleOf(it) === 'work')?.type ?? '';
+  return /^\(\w/.test(type) && !/fenc|token|epoch|generation|term/i.test(type);
 }
 
 /** Whether a file has anything to do with fencing tokens. */

@@ -192,6 +192,25 @@ function onlyLooks(it: Callable): boolean {
   );
 }
 
+/** What throws where a lock is over, by its name. */
+const CHECKS = /^_?(?:check|assert|ensure|verify|require|throwIf|throwUnless|guard)/;
+
+/** Whether all that a function does is to throw, or not. */
+function onlyThrows(it: Callable, name: string): boolean {
+  const text = Function.prototype.toString.call(it);
+  return CHECKS.test(name) && it.length === 0 && /\bthrow\b/.test(text) && !/^async\b/.test(text) && !ACTS.test(text);
+}
+
+/** Whether a function does not throw. */
+function passes(it: Callable, value: unknown): boolean {
+  try {
+    it.call(value);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** What can be asked of a value for yes or no, and says so now: its fields, getters, and methods that only look. */
 export function answersOf(value: unknown): Map<string, boolean> {
   const found = new Map<string, boolean>();
@@ -207,6 +226,7 @@ export function answersOf(value: unknown): Map<string, boolean> {
 export function answerOf(value: unknown, name: string): unknown {
   const says: unknown = Reflect.get(value as object, name);
   if (typeof says !== 'function') return says;
+  if (onlyThrows(says as Callable, name)) return passes(says as Callable, value);
   return onlyLooks(says as Callable) && !CHANGES.test(name) ? says.call(value) : undefined;
 }
 

@@ -17,6 +17,8 @@ export interface Bench {
   readonly program: Program;
   readonly wire: Wire;
   readonly clients: ClientMaker;
+  /** All scripts that it has sent, by their SHA-1: a search begins where nodes have them. */
+  readonly scripts: Map<string, string>;
 }
 
 /** What one process has of the file. */

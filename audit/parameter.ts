@@ -16,6 +16,8 @@ export interface Parameter {
   readonly unitMs?: number | null;
   /** It is a callback of Node's style, which is told an error first. */
   readonly isCallback?: boolean;
+  /** Its type is of a package that has nothing to do with Redis. */
+  readonly isForeign?: boolean;
   /** A client is made of it. */
   readonly opens?: boolean;
   /** It says which lock is meant, whatever its name says. */

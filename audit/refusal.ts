@@ -63,3 +63,8 @@ export function reasonOf(error: unknown, name: string): string | null {
     return `${name} connects to ${where} besides as many other servers as there are simulated nodes: ${MOST_NODES}, or what --nodes says`;
   return `${name} connects to ${where}${service === null ? '' : ` (${service})`}: only Redis is simulated, so that a lock that needs anything else cannot be audited`;
 }
+
+/** Why a lock cannot be judged whose key has no end, and is taken over where its holder has died. */
+export function endsOtherwise(name: string, key: string): string {
+  return `${name}: its key ${JSON.stringify(key)} has no TTL, and is taken over all the same when its holder has died: how long the lock lasts is in another key (a session, a heartbeat), which is not understood, so that it cannot be audited`;
+}

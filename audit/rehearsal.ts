@@ -106,14 +106,19 @@ export async function rehearse(
     return { ...lock, ...watchedCalls(lock, attempts, bench, ways) };
   };
   bench.wire.naturally = ways.naturally ?? false;
-  calls.heard = (given) => {
+  calls.heard = (given, name) => {
     ways.heard?.(given);
     const trial = current.owner === null ? null : bench.wire.trialOf(current.owner);
     trial?.worksAfter.push(trial.sent.length);
+    // What an error is handed to, or another text, is told something else.
+    const told = given.find((it) => typeof it === 'string' || it instanceof Error);
+    if (trial?.key != null) trial.works.push(told === undefined ? name : `${name} ${told}`);
   };
+  const factory = factoryFor(bench.program.name, watched, bench, hosts);
   try {
-    await replayGuests(factoryFor(bench.program.name, watched, bench, hosts), withReplica(bench.program, schedule));
+    await replayGuests(factory, withReplica(bench.program, schedule));
   } finally {
+    for (const [sha, text] of factory.scripts) bench.scripts.set(sha, text);
     bench.wire.naturally = false;
     calls.heard = null;
   }

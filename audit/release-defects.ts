@@ -42,7 +42,7 @@ export function refusedDefects({ both }: FoundLock['seen']): Defect[] {
 }
 
 /** A release that is sent too early, or does not delete. */
-function releaseCalls({ alone, next }: FoundLock['seen'], { plan }: FoundLock['how']): Defect[] {
+function releaseCalls({ alone, next, handsBack }: FoundLock['seen'], { plan }: FoundLock['how']): Defect[] {
   const { trial } = alone;
   const early = trial?.sent.find(
     (it) =>
@@ -68,7 +68,8 @@ function releaseCalls({ alone, next }: FoundLock['seen'], { plan }: FoundLock['h
   const { value, grantedMs, ttlMs } = one.trial;
   const sent = one.trial.sent.filter(({ atMs }) => atMs >= one.releasedMs);
   // Where another function releases, it may be that it was handed something else than it wants: its token shows that it was not.
-  const isUnderstood = plan.use !== 'pair' || plan.give === null || sent.some(({ words }) => words.includes(value));
+  const isUnderstood =
+    plan.use !== 'pair' || plan.give === null || handsBack || sent.some(({ words }) => words.includes(value));
   const isFree = two.trial.grantedMs < grantedMs + (ttlMs ?? Number.POSITIVE_INFINITY);
   const asked = two.trial.sent.find(({ operation, key }) => operation === 'acquire' && key === two.trial?.key);
   if (isFree || two.trial.refusals === 0 || asked === undefined || asked.atMs < one.releasedMs) return [];
@@ -77,8 +78,8 @@ function releaseCalls({ alone, next }: FoundLock['seen'], { plan }: FoundLock['h
     {
       id: 'never-frees',
       sentence:
-        'its release does not delete its key, though nothing is in its way: nobody gets the lock before its TTL is over',
-      fix: 'look whether KEYS and ARGV of the script, from 1, are what is handed to it, and throw where it does not answer 1',
+        'its release does not delete its key, though nothing is in its way: what it compares never matches, and nobody gets the lock before its TTL is over',
+      fix: 'compare what was stored, in the form in which that was done (no hex of bytes); look whether KEYS and ARGV of the script, from 1, are what is handed to it, and throw where it does not answer 1',
       brings: ['leak', 'lifetime', 'unavailable'],
       isShown: true,
     },
@@ -129,7 +130,7 @@ export function releaseDefects(
             : `its release compares before it watches (GET, then WATCH, then ${verb}): between them the key can expire and become another's, whose lock is then deleted`,
         fix: `compare and delete in one step: a Lua script, or DELEX … IFEQ${watchedAt < 0 ? '' : '; or WATCH before GET'}`,
         brings: EXCLUSION,
-        isShown: false,
+        isShown: seen.deletesLate,
         verb,
         takes,
       },

@@ -36,13 +36,18 @@ export type Role =
   | 'unknown';
 
 const IS_CLIENT_TYPE =
-  /\b(?:Redis|IORedis|Valkey|RedisClient\w*|RedisLike|RedisConnection|Commander|Cluster|Upstash\w*|KV)\b|Redis(?:Client|Like|Connection|Instance)?\b|Redis\w*(?:Service|Provider|Manager|Module|Factory|Holder|Pool)\b/;
+  /\b(?:createClient|Redis|IORedis|Valkey|RedisClient\w*|RedisLike|RedisConnection|Commander|Cluster|Upstash\w*|KV)\b|Redis(?:Client|Like|Connection|Instance)?\b|Redis\w*(?:Service|Provider|Manager|Module|Factory|Holder|Pool)\b/;
 /** What has a client, and is asked for it. */
 const IS_SERVICE = /(?:Service|Provider|Manager|Module|Factory|Holder|Pool|Wrapper|Container)$/;
 const IS_CONNECTION_TYPE =
   /\b(?:\w*Redis\w*|Connection|Socket|Client|Server|Node)(?:Options|Config|Settings|Opts)\b|\b(?:Node|Server)Address\b/;
 const IS_CLIENT_NAME =
   /^_?(?:redis\w*|client|valkey|conn|connection|kv|store|cache|db|node|upstash|rc|r|ioredis|cmd|backend)$|(?:redis|client|conn(?:ection)?)$/i;
+/** Of those, what other things are called as well. */
+const IS_ANY_STORE_NAME = /^_?(?:kv|store|cache|db|node|r|rc|cmd|backend)$/i;
+/** Methods of clients of Redis. */
+const OF_CLIENTS =
+  /^(?:p?set(?:nx|ex)?|p?(?:expire|ttl)(?:at)?|m?get(?:del|ex|set)?|del|unlink|exists|incr\w*|decr\w*|eval\w*|script\w*|fcall\w*|multi|pipeline|exec|watch|unwatch|duplicate|(?:dis)?connect|quit|on|once|p?(?:un)?subscribe|publish|call|send_?command|defineCommand|ping|time|wait|keys|scan|h(?:m?[gs]et\w*|del|incr\w*|len|exists)|z\w+|s(?:add|rem|card|members|ismember)|b?[lr](?:push|pop|rem|range|len|trim)\w*)$/i;
 const IS_CLIENTS_NAME =
   /^_?(?:clients|nodes|servers|instances|redises|connections|masters|stores)$|(?:clients|instances|connections|redises|nodes)$/i;
 const IS_KEY_MAKER =
@@ -130,7 +135,7 @@ function roleOfPlain(parameter: Parameter, isNumber: boolean): Role {
 
 /** Of what is no text and no number, or of which its type does not tell. */
 function roleOfObject(parameter: Parameter, isRelease: boolean): Role {
-  const { name, type, fields, opens } = parameter;
+  const { name, type, fields, opens, isForeign = false } = parameter;
   if (IS_CLIENTS_NAME.test(name)) return /string|host/.test(type) || isAddress(fields) ? 'urls' : 'clients';
   if (isListType(type) || (type === '' && isUsedAsList(fields))) {
     if (IS_CLIENT_TYPE.test(type)) return 'clients';
@@ -139,11 +144,14 @@ function roleOfObject(parameter: Parameter, isRelease: boolean): Role {
   if (IS_CONNECTION_TYPE.test(type) && (opens || IS_CLIENT_NAME.test(name))) return 'connection';
   // What is written out has a client, and is none.
   if (IS_CLIENT_TYPE.test(type) && !/^\{|Options|Config|Lock\b/.test(type))
-    return /typeof|new \(/.test(type) ? 'library' : 'client';
+    return /typeof(?! createClient)|new \(/.test(type) ? 'library' : 'client';
   if (type === '' && fields.length === 0 && IS_WORK_NAME.test(name))
     return name === 'job' || name === 'task' ? 'key' : 'work';
   if (opens && fields.length === 0) return 'connection';
-  if (IS_CLIENT_NAME.test(name) && type !== 'Request') return opens || isAddress(fields) ? 'connection' : 'client';
+  if (IS_CLIENT_NAME.test(name) && type !== 'Request') {
+    if (isForeign || (IS_ANY_STORE_NAME.test(name) && isNoClient(fields))) return 'unknown';
+    return opens || isAddress(fields) ? 'connection' : 'client';
+  }
   if (isRelease && IS_HELD_NAME.test(name)) return 'held';
   const isOptions = IS_OPTIONS_TYPE.test(type) || IS_OPTIONS_NAME.test(name) || name === '';
   if (fields.length > 0 || type.startsWith('{') || isOptions) return isSubject(parameter) ? 'subject' : 'options';
@@ -224,6 +232,12 @@ function isUsedAsList(fields: readonly Parameter[]): boolean {
 /** Whether it is no client, and has one. */
 export function hasClient({ name, type }: Parameter): boolean {
   return IS_SERVICE.test(type === '' ? name : type);
+}
+
+/** Whether something has methods that are called, and none of them is that of a client of Redis. */
+function isNoClient(fields: readonly Parameter[]): boolean {
+  const asked = fields.filter(({ isFunction }) => isFunction);
+  return asked.length > 0 && !asked.some(({ name }) => OF_CLIENTS.test(name));
 }
 
 /** Whether an object is described by what is asked of a client. */

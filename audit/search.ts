@@ -141,7 +141,8 @@ export async function searchAudit(
     nodeAt: hosts.nodeAt,
     nodes: Math.max(3, how.nodes, hosts.met),
   });
-  const made = { ...factory, admits: how.admits };
+  // What is sent for the first time within a run would make the next one another.
+  const made = { ...factory, admits: how.admits, scripts: new Map([...bench.scripts, ...factory.scripts]) };
   if (limits.replay !== undefined) return playedAgain(made, limits.replay);
   const streams = new RandomStreams(limits.seed);
   const troubleOf = troublesFor(how);

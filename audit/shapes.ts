@@ -38,6 +38,12 @@ const FUNCTIONS = [
 /** What makes a client of each part of a list takes addresses. */
 const MAKES_CLIENTS = /\bnew (?:\w*Redis|Valkey|Client)\(|\bcreateClient\(/;
 
+/** The type of a client, as it is got of what makes one. */
+const OF_CLIENTS = /^ReturnType<typeof createClient>$/;
+
+/** A package that has nothing to do with Redis by its name. */
+const OF_OTHERS = /^(?![.#/@~]?\/|node:)(?!.*(?:redis|valkey|upstash|\bkv\b|dragonfly|keydb))/i;
+
 /** Reads a file. @throws InputError for a syntax error. */
 export function readSource(text: string, name: string): SourceFile {
   const program = syntaxOf(text, name);
@@ -48,6 +54,10 @@ class Reader {
   private readonly text: string;
   private readonly file: string;
   private readonly objects = new Map<string, readonly SyntaxNode[]>();
+  /** What is imported from packages that have nothing to do with Redis. */
+  private readonly foreign = new Set<string>();
+  /** Types that are those of a client under a name of the file's own. */
+  private readonly clients = new Map<string, string>();
   private readonly shapes: Shape[] = [];
 
   constructor(text: string, file: string) {
@@ -59,9 +69,14 @@ class Reader {
     const imports: string[] = [];
     visit(program, (node) => {
       if (node.type === 'TSInterfaceDeclaration') this.noteObject(node, parts(part(node, 'body') ?? node, 'body'));
-      if (node.type === 'TSTypeAliasDeclaration')
+      if (node.type === 'TSTypeAliasDeclaration') {
         this.noteObject(node, parts(part(node, 'typeAnnotation') ?? node, 'members'));
+        const text = this.textOf(part(node, 'typeAnnotation'));
+        if (OF_CLIENTS.test(text)) this.clients.set(nameOf(part(node, 'id')), text);
+      }
       const from = part(node, 'source');
+      if (node.type === 'ImportDeclaration' && OF_OTHERS.test(String(part(node, 'source')?.value)))
+        for (const it of parts(node, 'specifiers')) this.foreign.add(nameOf(part(it, 'local')));
       if (node.type.startsWith('Import') || node.type.startsWith('Export')) imports.push(String(from?.value ?? ''));
       const callee = part(node, 'callee');
       if (callee?.name === 'require' || callee?.type === 'Import')
@@ -152,9 +167,12 @@ class Reader {
           : fieldsRead(name, body);
     const fields = read.map((it) => (opens(body, name, it.name) ? { ...it, opens: true } : it));
     const isMade = fields.some((it) => it.name === 'map') && MAKES_CLIENTS.test(this.textOf(body));
-    const type = this.textOf(annotation) || (isMade ? this.addressesIn(body) : '');
+    const written = this.textOf(annotation);
+    const type = this.clients.get(written) ?? (written || (isMade ? this.addressesIn(body) : ''));
     const isCallback = CALLBACK_TYPE.test(type) || (name !== '' && callsBack(body, name));
-    return { name, type, isOptional: node.optional === true, isFunction, isCallback, opens: opens(body, name), fields };
+    const isForeign = this.foreign.has(written);
+    const isOptional = node.optional === true;
+    return { name, type, isOptional, isFunction, isCallback, isForeign, opens: opens(body, name), fields };
   }
 
   /** With the unit that the comment before its function says. */

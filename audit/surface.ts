@@ -21,10 +21,14 @@ const MAKES =
   /^_?(?:create|make|build|new|init|setup|use|define|factory|for|get|of|from|connect|open|instance)(?=[A-Z_]|$)|(?:factory|Factory)$|^(?:lock|mutex|locker|redlock|default|lease|semaphore|elect(?:ion|or)|leader|registry|manager)(?:s|es)?$|(?:Lock|Mutex|Lease|Locker|Semaphore|Registry|Manager|Service|Provider)(?:s|es)?(?:For|Of|On|By)?$|^(?:lock|mutex|lease)(?:For|Of|On|By)$/;
 /** What has to be called before a lock can be used. */
 const OPENS =
-  /^_?(?:init|initiali[sz]e|connect|open|start|setup|setUp|boot|bootstrap|ready|prepare|load|configure)(?:[A-Z]\w*)?$|^on(?:ModuleInit|ApplicationBootstrap)$|^(?:set|use)(?:Redis|Client|Connection)\w*$/;
+  /^_?(?:init|initiali[sz]e|connect|open|start|setup|setUp|boot|bootstrap|ready|prepare|load|configure)(?:[A-Z]\w*)?$|^(?:install|register|define|add|load)(?:Commands|Scripts)$|^on(?:ModuleInit|ApplicationBootstrap)$|^(?:set|use)(?:Redis|Client|Connection)\w*$/;
 /** A lock that many may hold, and one beside it that excludes them. */
 const SHARES = /read|shared/i;
 const EXCLUDES = /write|exclusive/i;
+const LESS_SHARED = 15;
+/** What its functions call, where their own names do not say it. */
+const CALLS_SHARED = /\.\w*(?:Shared?|Reader|ReadLock)\w*\(/;
+const CALLS_EXCLUSIVE = /\.\w*(?:Exclusive|Writer|WriteLock)\w*\(/;
 const RUNS = /with|using|lock|exclusive|guard|run|mutex|critical|protect|once|leader|exec|perform|sync/i;
 
 function hasRole(parameters: readonly Parameter[], role: ReturnType<typeof roleOf>): boolean {
@@ -37,6 +41,8 @@ function hasRole(parameters: readonly Parameter[], role: ReturnType<typeof roleO
 interface Found {
   readonly plan: Plan;
   readonly score: number;
+  /** What is written in its function. */
+  readonly text: string;
 }
 
 /** Makes an object or a function from a factory or a class, of which `owner` has it. */
@@ -160,34 +166,39 @@ export class Surface {
   /** Of what was found from there on, those that exclude others are told how others read. */
   private noteShared(from: number): void {
     const group = this.found.slice(from).map((it) => ({ ...it, name: takerIn(it.plan) }));
-    for (const [i, { plan, score, name }] of group.entries()) {
-      if (!EXCLUDES.test(name)) continue;
+    for (const [i, { plan, score, name, text }] of group.entries()) {
+      const isLike = (other: Plan): boolean => other.use === plan.use && other.path.length === plan.path.length;
       const isPair = (other: (typeof group)[number]): boolean =>
         SHARES.test(other.name) &&
-        other.plan.use === plan.use &&
-        other.plan.path.length === plan.path.length &&
         other.name.replace(SHARES, '').toLowerCase() === name.replace(EXCLUDES, '').toLowerCase();
-      const shared = group.find(isPair)?.plan;
-      if (shared !== undefined) this.found[from + i] = { plan: { ...plan, shared }, score };
+      const named = EXCLUDES.test(name) ? group.find((it) => isLike(it.plan) && isPair(it)) : undefined;
+      const isCalled = CALLS_EXCLUSIVE.test(text) && !CALLS_SHARED.test(text);
+      const called = isCalled ? group.filter((it) => isLike(it.plan) && CALLS_SHARED.test(it.text)) : [];
+      const other = named ?? (called.length === 1 ? called[0] : undefined);
+      if (other === undefined) continue;
+      this.found[from + i] = { plan: { ...plan, shared: other.plan }, score, text };
+      // Who reads is no holder.
+      if (named === undefined)
+        this.found[from + group.indexOf(other)] = { ...other, score: Math.min(other.score, score - LESS_SHARED) };
     }
   }
 
   /** Notes the ways in which a function may be used. @returns Whether it runs work, and so makes nothing. */
   private noteUses({ name, shown, shape, path, depth }: Candidate, { names, givers, object }: Group): boolean {
-    const { parameters } = shape;
+    const { parameters, text } = shape;
     const open = object?.value === undefined ? null : (names.find((it) => OPENS.test(it) && it !== name) ?? null);
     const plan = { path, take: object === null ? '' : name, give: null, extend: null, open };
     const isModal = parameters.some((it) => saysMode(it, this.shapes.modes));
     const asUsed = (used: Plan): Plan => (isModal ? { ...used, shared: { ...used, reads: true } } : used);
     const isNamed = path.some((step) => step.kind === 'member' && this.setters.has(step.name));
     const isShared = SHARES.test(shown) && names.some((it) => EXCLUDES.test(it));
-    const less = depth + (name.startsWith('_') ? 20 : 0) + (isShared ? 15 : 0);
+    const less = depth + (name.startsWith('_') ? 20 : 0) + (isShared ? LESS_SHARED : 0);
     const bonus = (isNamed && !parameters.some(namesResource) ? 8 : 0) - less;
     if ((hasRole(parameters, 'work') && !isToldErrors(shape)) || hasRole(parameters, 'descriptor')) {
       // What is handed a lock of the file is one way to use that; its own methods say more of it.
       const isUse = object === null && parameters.some(({ type }) => this.shapes.hasClass(type));
       const score = (isUse ? 50 : 100) + (RUNS.test(shown) ? 10 : 0) + bonus;
-      this.found.push({ plan: asUsed({ ...plan, use: 'with' }), score });
+      this.found.push({ plan: asUsed({ ...plan, use: 'with' }), score, text });
       return true;
     }
     const takes = isTaker(shown) || (object !== null && name === '' && parameters.some(namesResource));
@@ -196,11 +207,11 @@ export class Surface {
       const extend = names.find((it) => EXTENDS.test(it)) ?? null;
       const score =
         (give === null ? 60 : 80) + (/acquire|obtain|lock/i.test(shown) ? 10 : 0) - (/^try/i.test(shown) ? 1 : 0);
-      this.found.push({ plan: asUsed({ ...plan, use: 'pair', give, extend }), score: score + bonus });
+      this.found.push({ plan: asUsed({ ...plan, use: 'pair', give, extend }), score: score + bonus, text });
     }
     const isHandler = /handle|run|job|cron|process|tick|main|work|POST|GET|execute|nightly|sync/i.test(shown);
     const score = takes || MAKES.test(shown) ? 10 : isHandler ? 45 : 40;
-    this.found.push({ plan: { ...plan, use: 'handler' }, score: score + bonus });
+    this.found.push({ plan: { ...plan, use: 'handler' }, score: score + bonus, text });
     return false;
   }
 }

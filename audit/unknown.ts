@@ -3,7 +3,7 @@ const IS_UNKNOWN = Symbol('unknown');
 /** What is said of calls of functions that stand for what is not known. */
 interface Calls {
   /** Is told of each. */
-  heard: ((given: readonly unknown[]) => void) | null;
+  heard: ((given: readonly unknown[], name: string) => void) | null;
   /** What is awaited with each: its work. Nothing where it is `null`, and lists have one element; else two. */
   takes: (() => Promise<void>) | null;
 }
@@ -21,10 +21,15 @@ export function isUnknown(value: unknown): boolean {
  *
  * @param known - Parts that are known.
  * @param text - What it reads as. Default `a`.
+ * @param path - The names by which it was found. Default: none.
  */
-export function unknownValue(known: Readonly<Record<string, unknown>> = {}, text: string = 'a'): unknown {
+export function unknownValue(
+  known: Readonly<Record<string, unknown>> = {},
+  text: string = 'a',
+  path: string = '',
+): unknown {
   const target = (...given: readonly unknown[]): unknown => {
-    calls.heard?.(given);
+    calls.heard?.(given, path);
     return calls.takes === null ? made : awaitable(made, calls.takes);
   };
   const made: unknown = new Proxy(target, {
@@ -36,12 +41,17 @@ export function unknownValue(known: Readonly<Record<string, unknown>> = {}, text
       if (name === 'toString' || name === 'toJSON') return () => text;
       if (name === Symbol.iterator) return () => elements(text).values();
       if (name === Symbol.asyncIterator && calls.takes !== null) return () => oneByOne(elements(text));
-      return unknownValue({}, text);
+      return unknownValue({}, text, `${path}.${String(name)}`);
     },
     set: () => true,
   });
   return made;
 }
+
+/** Stands for what is told things, and says nothing: a logger. */
+export const QUIET: object = new Proxy(() => QUIET, {
+  get: (_, name) => (name === 'then' ? undefined : name === IS_UNKNOWN ? true : QUIET),
+});
 
 /** The elements of a list of which nothing is known. */
 export function elements(text: string): readonly unknown[] {
@@ -71,7 +81,7 @@ export function partlyKnown(known: Readonly<Record<string, unknown>>, text: stri
       get: (target, name) => {
         if (typeof name === 'symbol' || name === 'then' || name === 'toJSON' || Object.hasOwn(target, name))
           return Reflect.get(target, name);
-        return name in Object.prototype ? () => text : unknownValue({}, text);
+        return name in Object.prototype ? () => text : unknownValue({}, text, `.${name}`);
       },
     },
   );

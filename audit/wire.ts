@@ -44,6 +44,8 @@ export class Trial {
   private extensionMs: number | null = null;
   /** How many commands were sent before each call of a function that is not known, as one that does the work. */
   readonly worksAfter: number[] = [];
+  /** By which names these were found, of those that were called after it has asked. */
+  readonly works: string[] = [];
   /** It can be relied on for this share of its TTL. */
   share = 1;
   private readonly offers = new Map<string, Offer>();
@@ -75,6 +77,7 @@ export class Trial {
   heard(said: Said): void {
     this.sent.push(said);
     if (said.operation === 'acquire' && said.value !== null && !(this.isHeld && this.isGranted)) {
+      if (this.isBeforeLock(said)) this.startAgain();
       this.key ??= said.key;
       if (said.key !== this.key) return;
       this.offered(said.value, said);
@@ -86,6 +89,20 @@ export class Trial {
       const { offer } = this;
       if (offer !== undefined && offer.ttlMs === null) offer.ttlMs = said.ttlMs;
     }
+  }
+
+  /** What it set before, whether or not that was there, was no lock: one is asked for after that by a condition. */
+  private isBeforeLock({ key, ifNew, verb }: Said): boolean {
+    const own = this.sent.filter((it) => it.key === this.key);
+    return key !== this.key && (ifNew || verb === 'script') && own.every((it) => it.verb === 'set' && !it.ifNew);
+  }
+
+  private startAgain(): void {
+    this.key = null;
+    this.won = null;
+    this.grantedMs = Number.NaN;
+    this.offers.clear();
+    this.asked.clear();
   }
 
   private offered(value: string, { node, atMs, ttlMs }: Said): void {

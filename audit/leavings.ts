@@ -1,0 +1,67 @@
+import type { Fault, LockPlan } from '../scenarios/index.js';
+import type { Hosts } from './hosts.js';
+import type { Bench } from './load.js';
+import type { Understood } from './plan.js';
+import { type Attempt, calm, REST_MS, rehearse, use } from './rehearsal.js';
+
+/** Nobody means to hold a lock for so long, ms. */
+const LONG_MS = 86_400_000;
+
+async function plays(
+  bench: Bench,
+  hosts: Hosts,
+  how: Understood,
+  clients: readonly (readonly LockPlan[])[],
+  faults: Fault[] = [],
+): Promise<readonly Attempt[]> {
+  const lastMs = Math.max(...clients.flat().map(({ atUs, holdUs }) => (atUs + (holdUs ?? 0)) / 1000));
+  const schedule = calm(how.nodes, clients, (lastMs + 4 * (how.fixedTtlMs ?? 0) + 2 * REST_MS) * 1000);
+  return rehearse(bench, hosts, how, { ...schedule, faults });
+}
+
+/** Whether the lock of a process that has died is free in the end, and not before. */
+export async function isTakenOver(bench: Bench, hosts: Hosts, how: Understood, ttlMs: number): Promise<boolean> {
+  const clients = [[use(10, ttlMs, LONG_MS)], [use(ttlMs / 4, ttlMs, 1)], [use(LONG_MS, ttlMs, 1)]];
+  const attempts = await plays(bench, hosts, how, clients, [
+    { kind: 'client-crash', client: 'c1', atUs: Math.round(ttlMs * 500) },
+  ]);
+  const [first, refused, last] = ['c1', 'c2', 'c3'].map((name) => attempts.find(({ client }) => client === name));
+  const isEarly = Number(refused?.acquiredMs) < Number(refused?.askedMs) + ttlMs / 8;
+  return first?.held != null && last?.held != null && !isEarly;
+}
+
+/** Whether a process that asks again after its lock has run out is given it without a command. */
+export async function remembers(bench: Bench, hosts: Hosts, how: Understood, ttlMs: number): Promise<boolean> {
+  const again = 2 * ttlMs + 10_000;
+  const [first, second] = await plays(bench, hosts, { ...how, plan: { ...how.plan, give: null } }, [
+    [use(10, ttlMs, ttlMs / 4), use(again, ttlMs, 1)],
+  ]);
+  const asks = second?.trial?.sent.some(({ operation }) => operation === 'acquire') ?? true;
+  return first?.trial?.isGranted === true && first.trial.ttlMs !== null && second?.held != null && !asks;
+}
+
+/**
+ * Whether a release whose answers are late deletes the key of the next holder: its first answer comes when its own key has
+ * expired, another process has acquired, and a third one asks.
+ */
+export async function deletesLate(bench: Bench, hosts: Hosts, how: Understood, ttlMs: number): Promise<boolean> {
+  const releaseMs = 0.9 * ttlMs;
+  const others = Array.from({ length: 12 }, (_, i) => use((0.98 + i * 0.02) * ttlMs, ttlMs, 0.8 * ttlMs));
+  const third = use(1.55 * ttlMs, ttlMs, 1);
+  // What is on its way back then is late; what is on its way there is not.
+  const late: Fault = {
+    kind: 'partition',
+    from: ['n0'],
+    to: ['c1'],
+    oneWay: true,
+    holds: true,
+    atUs: Math.round((10 + releaseMs) * 1000),
+    forUs: Math.round((1.4 * ttlMs - releaseMs) * 1000),
+  };
+  const attempts = await plays(bench, hosts, how, [[use(10, ttlMs, releaseMs)], others, [third]], [late]);
+  const own = attempts.find(({ client }) => client === 'c1');
+  const next = attempts.find(({ client, held }) => client === 'c2' && held !== null);
+  const last = attempts.find(({ client }) => client === 'c3');
+  if (own?.held == null || next === undefined || last?.held == null || next.trial?.isGranted !== true) return false;
+  return last.acquiredMs < next.acquiredMs + 0.7 * ttlMs && own.releasedMs < next.acquiredMs;
+}
