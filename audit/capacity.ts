@@ -73,7 +73,8 @@ export async function capacityOf(bench: Bench, hosts: Hosts, how: Understood, tt
   // Who lets in all that ask holds back nobody.
   const found = admitted > 1 && admitted < asking ? admitted : 1;
   const [limit = found] = limits;
-  const named = limits.length === 1 && found > 1 && limit < found ? limit : null;
+  // Who compares wrongly lets in one more; a limit that is further off is that of something else, or a part of the limit.
+  const named = limits.length === 1 && found > 1 && found === limit + 1 ? limit : null;
   const admits = named ?? found;
   const sweeps = !how.renews && sources.some(({ text }) => SWEEPS.test(text));
   const counter = sources.some(({ text }) => IS_COUNTER.test(text));

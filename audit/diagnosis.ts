@@ -368,7 +368,8 @@ function beliefDefects({ renewed }: FoundLock['seen']): Defect[] {
 }
 
 function lifetimeDefects({ acquire, extensions }: Commands, seen: FoundLock['seen']): Defect[] {
-  if (acquire === undefined || acquire.ttlMs !== null || !acquire.ifNew) return [];
+  const isConditional = acquire?.ifNew === true || (acquire?.verb === 'script' && acquire.compares);
+  if (acquire === undefined || acquire.ttlMs !== null || !isConditional) return [];
   const later = extensions[0];
   const soon = later !== undefined && later.atMs - acquire.atMs < 1_000;
   if (soon && acquire.inMulti && later.inMulti) return [];

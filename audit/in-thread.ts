@@ -2,17 +2,18 @@ import { existsSync } from 'node:fs';
 import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
+import { type Kept, type KeptLimits, keptThread } from '../guests/host/kept-thread.js';
 import { InputError } from '../scenarios/input-error.js';
 import { type AuditPlan, type AuditResult, auditFile, type Tell } from './audit.js';
 import { NoLockError } from './refusal.js';
 
-/** A lock that has not let go of its thread for this long never will, ms of the processor: a busy machine is no endless loop. */
-const STUCK_MS = 12_000;
-/** The same by the clock, for what waits in its thread. */
-const WAITING_MS = 60_000;
-const LOOPS = `goes round in a loop that waits for nothing: it has used its thread for ${STUCK_MS / 1000} s, so that its audit was ended`;
-const WAITS = `has kept its thread waiting for ${WAITING_MS / 1000} s, so that its audit was ended`;
 const LOOK_MS = 250;
+/** A lock that has not let go of its thread for this long never will. */
+const LIMITS: KeptLimits = { busyMs: 12_000, waitingMs: 60_000, tickMs: LOOK_MS };
+const SENTENCES: Readonly<Record<Kept, string>> = {
+  loops: `goes round in a loop that waits for nothing: it has used its thread for ${LIMITS.busyMs / 1000} s, so that its audit was ended`,
+  waits: `has kept its thread waiting for ${LIMITS.waitingMs / 1000} s, so that its audit was ended`,
+};
 /** An audit that was asked to stop has this long for it, ms. */
 const STOP_MS = 5_000;
 
@@ -50,21 +51,12 @@ export async function auditInThread(plan: AuditPlan, tell: Tell, signal: AbortSi
 
 function resultOf(worker: Worker, plan: AuditPlan, tell: Tell, signal: AbortSignal): Promise<AuditResult> {
   return new Promise((resolve, reject) => {
-    let beats: Int32Array | null = null;
-    let [last, busyMs, sinceMs, stopMs] = [-1, 0, 0, 0];
-    let before = process.cpuUsage();
+    let lookAt: (() => Kept | null) | null = null;
+    let stopMs = 0;
     const look = setInterval(() => {
-      const now = beats === null ? -1 : Atomics.load(beats, 0);
-      const isAway = beats === null || Atomics.load(beats, 1) === 0;
-      const { user, system } = process.cpuUsage(before);
-      before = process.cpuUsage();
-      const isStuck = now === last && !isAway;
-      sinceMs = isStuck ? sinceMs + LOOK_MS : 0;
-      busyMs = isStuck ? busyMs + Math.min(LOOK_MS, (user + system) / 1000) : 0;
-      last = now;
+      const kept = lookAt?.() ?? null;
       stopMs = signal.aborted ? stopMs + LOOK_MS : 0;
-      if (busyMs >= STUCK_MS) over(() => reject(new InputError(`${basename(plan.path)} ${LOOPS}`)));
-      else if (sinceMs >= WAITING_MS) over(() => reject(new InputError(`${basename(plan.path)} ${WAITS}`)));
+      if (kept !== null) over(() => reject(new InputError(`${basename(plan.path)} ${SENTENCES[kept]}`)));
       else if (stopMs >= STOP_MS)
         over(() => reject(new InputError('the audit was interrupted before it had found anything')));
     }, LOOK_MS);
@@ -73,7 +65,7 @@ function resultOf(worker: Worker, plan: AuditPlan, tell: Tell, signal: AbortSign
       then();
     };
     worker.on('message', (message: Message) => {
-      if (message.type === 'beats') beats = message.beats;
+      if (message.type === 'beats') lookAt = keptThread(message.beats, LIMITS);
       else if (message.type === 'news') tell(message.news);
       else if (message.type === 'result') over(() => resolve(message.result));
       else over(() => reject(errorOf(message)));

@@ -63,6 +63,7 @@ export async function understand(bench: Bench, said: Said): Promise<FoundLock> {
     for (const plan of plans.slice(0, MOST_PLANS)) {
       try {
         bench.wire.counts = false;
+        bench.wire.setsBefore = false;
         const found = await tried(bench, plan, said);
         if (found !== null && !isLeftToOthers(found.how, plans)) return found;
         if (found !== null) problems.push(new NotGivenError(nameOfPlan(plan), UNRELEASED));
@@ -215,6 +216,7 @@ async function triedWith(
   said: Said,
 ): Promise<FoundLock | null> {
   const { plan } = first;
+  bench.wire.setsBefore = looking.trial?.setsBefore ?? false;
   const asked = said.nodes ?? nodesOf(looking);
   const asksOne = asked === 1 && hosts.met > 1 && (await failsOver(bench, hosts, first));
   const nodes = asksOne ? hosts.met : asked;

@@ -48,6 +48,8 @@ export class Trial {
   readonly works: string[] = [];
   /** It can be relied on for this share of its TTL. */
   share = 1;
+  /** It has set another key before, whether or not that was there. */
+  setsBefore = false;
   private readonly offers = new Map<string, Offer>();
   private latest = '';
   /** Of the offers that enough nodes have granted, the one that was granted last. */
@@ -77,7 +79,10 @@ export class Trial {
   heard(said: Said): void {
     this.sent.push(said);
     if (said.operation === 'acquire' && said.value !== null && !(this.isHeld && this.isGranted)) {
-      if (this.isBeforeLock(said)) this.startAgain();
+      if (this.isBeforeLock(said)) {
+        this.setsBefore ||= this.key !== null;
+        this.startAgain();
+      }
       this.key ??= said.key;
       if (said.key !== this.key) return;
       this.offered(said.value, said);
@@ -206,6 +211,8 @@ export class Wire implements Tap {
   naturally = false;
   /** What adds one to those who have a key acquires. */
   counts = false;
+  /** What sets a key whether or not that is there sets another key than that of the lock. */
+  setsBefore = false;
   /** How many nodes have to grant a lock of which it is not known yet how many there are. */
   neededAtFirst: number | null = null;
 
@@ -236,8 +243,17 @@ export class Wire implements Tap {
       const plain =
         words === about ? asOffer(meaning, trial) : { ...meaning, operation: 'read-counter' as const, value: null };
       const said = readCommand(words, plain, node, process.wallMs());
-      trial.heard({ ...(this.counts ? asCounted(said) : said), inMulti });
+      trial.heard({ ...this.asMeant(said), inMulti });
     }
+  }
+
+  isAside(words: readonly string[]): boolean {
+    return this.setsBefore && /^set$/i.test(words[0] ?? '') && !words.slice(3).some((it) => /^(?:nx|xx)$/i.test(it));
+  }
+
+  private asMeant(said: Said): Said {
+    if (this.counts) return asCounted(said);
+    return this.isAside(said.words) ? { ...said, operation: 'read-counter' } : said;
   }
 
   answered({ process, lock, node }: Asked, operation: Said['operation'], answer: Answer): void {

@@ -291,7 +291,8 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
     const isOfClient = commands.every(isGreeting);
     if (!isOfClient) this.asked = union(this.asked, oneNode(node));
     session.seen.nodesAsked = Math.max(session.seen.nodesAsked, size(this.asked));
-    const meaning = meaningOf(commands.find((it) => it.length > 1) ?? [], this.scripts);
+    const words = commands.find((it) => it.length > 1) ?? [];
+    const meaning = meaningOf(session.tap?.isAside?.(words) ? ['get', ...words.slice(1, 2)] : words, this.scripts);
     const owner = this.ownerOf(meaning);
     const lock = owner?.client === this ? owner : askerOf(meaning, this, session);
     session.tap?.sent({ process: this, lock, node, commands, meaning });

@@ -12,7 +12,7 @@ it.each(['sync', 'microtasks'])(
   (which) => {
     const { stderr, signal } = spawnSync(process.execPath, ['--import', 'tsx', script, which], { encoding: 'utf8' });
     expect(stderr).toContain(
-      'the client has kept its thread for 20 s: it goes round in a loop that waits for nothing.',
+      'the client has used its thread for 20 s: it goes round in a loop that waits for nothing.',
     );
     expect(signal).toBe('SIGKILL');
   },

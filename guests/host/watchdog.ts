@@ -1,29 +1,22 @@
 import { url } from 'node:inspector';
 import { Worker } from 'node:worker_threads';
+import { type Kept, type KeptLimits, keptThread } from './kept-thread.js';
 
-/** A client that has not let go of its thread for this long, in real time, never will, ms. */
+/** A client that has not let go of its thread for this long never will, ms of the processor. */
 const LIMIT_MS = 20_000;
 
-/**
- * In a thread of its own, which goes on while the other is busy. It knows nothing of simulated time, and counts its own ticks:
- * a machine that sleeps, or a process that is stopped, has none.
- */
+/** In a thread of its own, which goes on while the other is busy. It knows nothing of simulated time. */
 const WATCHING = `
 const { writeSync } = require('node:fs');
 const { workerData } = require('node:worker_threads');
-const { beats, limitMs, sentence } = workerData;
-const tickMs = Math.min(500, limitMs / 4);
-let [last, ticks] = [-1, 0];
+const { beats, limits, sentences } = workerData;
+const look = (${keptThread.toString()})(beats, limits);
 setInterval(() => {
-  const now = Atomics.load(beats, 0);
-  if (now !== last || Atomics.load(beats, 1) === 0) {
-    last = now;
-    ticks = 0;
-  } else if (++ticks * tickMs > limitMs) {
-    writeSync(2, sentence + '\\n');
-    process.kill(process.pid, 'SIGKILL');
-  }
-}, tickMs);
+  const kept = look();
+  if (kept === null) return;
+  writeSync(2, sentences[kept] + '\\n');
+  process.kill(process.pid, 'SIGKILL');
+}, limits.tickMs);
 `;
 
 /**
@@ -35,7 +28,7 @@ export class Watchdog {
   private readonly limitMs: number;
   private worker: Worker | null = null;
 
-  /** @param limitMs - How long the thread may be kept. Default 20 s. */
+  /** @param limitMs - How long the thread may be used, ms of the processor; by the clock, ten times as long. Default 20 s. */
   constructor(limitMs: number = LIMIT_MS) {
     this.limitMs = limitMs;
   }
@@ -44,10 +37,13 @@ export class Watchdog {
   start(name: string): void {
     if (this.worker !== null || url() !== undefined) return;
     const { beats, limitMs } = this;
-    const sentence =
-      `${name} has kept its thread for ${limitMs / 1000} s: it goes round in a loop that waits for nothing. ` +
-      'A simulated process gets no time while it does, so its test was ended.';
-    const workerData = { beats, limitMs, sentence };
+    const limits: KeptLimits = { busyMs: limitMs, waitingMs: 10 * limitMs, tickMs: Math.min(500, limitMs / 4) };
+    const ended = 'A simulated process gets no time while it does, so its test was ended.';
+    const sentences: Readonly<Record<Kept, string>> = {
+      loops: `${name} has used its thread for ${limits.busyMs / 1000} s: it goes round in a loop that waits for nothing. ${ended}`,
+      waits: `${name} has kept its thread waiting for ${limits.waitingMs / 1000} s. ${ended}`,
+    };
+    const workerData = { beats, limits, sentences };
     this.worker = new Worker(WATCHING, { eval: true, workerData });
     this.worker.unref();
   }
