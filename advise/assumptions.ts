@@ -61,7 +61,7 @@ function roomWords(system: System): string {
   return `; the lock withstands stops of up to ${room} ms in all during the work: more takes a longer ${longer}`;
 }
 
-/** For how long its clients may be stopped, in all, before a write comes too late, µs; `null` where that does no harm, or is not what breaks it. */
+/** How long clients may stop, in all, before a write comes too late, µs; `null` where that makes no difference. */
 export function stopsOf(system: System): number | null {
   const holds = (processUs: number): boolean => writesHold({ ...system, pauses: { ...system.pauses, processUs } });
   const mostUs = 2000 * system.client.ttlMs;

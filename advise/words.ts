@@ -193,10 +193,7 @@ export function valueIn(system: System, unknown: Unknown): number | null {
   }
 }
 
-/**
- * All lines of an advice, a file once: what is said of the client in several changes is one place in its code, with the last
- * TTL and factor, and with the deadline of the work, on which the advice rests.
- */
+/** All lines of an advice, a file once, and those of the client as it is in the end: the advice rests on the deadline in them. */
 export function linesOf({ changes, advised }: Advice): Lines[] {
   if (changes.length === 0) return [];
   return mergedLines([...changes.flatMap(({ lines }) => lines), clientLines(advised)]);

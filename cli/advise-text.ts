@@ -135,7 +135,7 @@ function figureLines(advice: Advice, { figures }: WrittenAdvice, width: number):
   ];
 }
 
-/** What nobody has said: it stands out, because a verdict that rests on it may be of another system. */
+/** What nobody has said stands out. */
 function takenLines({ advised }: Advice, paint: Painter, width: number): string[] {
   const taken = assumptionsOf(advised).filter(({ isTaken }) => isTaken);
   if (taken.length === 0) return [];
