@@ -256,9 +256,8 @@ export class GuestClient extends GuestHost {
       this.stateOf(lock).attempt.token = token as unknown as Token;
     }
     const deadline = this.deadlineOf(hold);
-    const state = this.stateOf(lock);
-    state.phase = 'held';
-    state.hold.deadline = deadline;
+    this.stateOf(lock).phase = 'held';
+    this.stateOf(lock).hold.deadline = deadline;
     this.session.given(lock, deadline === 0 ? Number.NEGATIVE_INFINITY : deadline - this.clock.read(this.context.now));
     this.planWork(lock);
     this.context.claimed(lock);
@@ -347,9 +346,8 @@ export class GuestClient extends GuestHost {
     }
     if (typeof held === 'object' && held !== null) hold.held = held;
     hold.otherwise = otherwise;
-    const state = this.stateOf(lock);
-    state.phase = 'held';
-    state.hold.deadline = this.deadlineOf(hold);
+    this.stateOf(lock).phase = 'held';
+    this.stateOf(lock).hold.deadline = this.deadlineOf(hold);
     this.noteExtended(lock);
     this.watch(hold);
     this.host.claimed(lock);

@@ -373,7 +373,6 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
   /** A client hears that a node has extended its lock, in time. */
   protected abstract extensionGranted(lock: SimLock, place: number): void;
 
-  /** Whether this lock is being acquired with this token. */
   private isAttempt(lock: SimLock, token: number): boolean {
     return lock.token === token && lock.state.phase === 'acquiring';
   }
