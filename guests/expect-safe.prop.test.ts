@@ -79,7 +79,7 @@ describe('expectSafe', () => {
     ];
     for (const make of makes) {
       const { classes } = await expectSafe(make, { runs: 36, reportTo });
-      expect(Object.keys(classes)).toHaveLength(19);
+      expect(Object.keys(classes)).toHaveLength(21);
       expect(classes).toMatchObject({ drift: 2, 'two-tasks': 3, 'minority-mute': 2, 'all-at-once': 2 });
     }
   });

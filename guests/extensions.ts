@@ -17,6 +17,11 @@ export class Extensions {
     this.granted = NO_NODES;
   }
 
+  /** Who has extended it in this round; `null` where nobody was asked. */
+  get by(): NodeSet | null {
+    return this.asked === NO_NODES ? null : this.granted;
+  }
+
   /** A node said yes. Whether with this one it is a majority, for the first time in the round. */
   answered(node: number, majority: number): boolean {
     if (has(this.granted, node) || !has(this.asked, node)) return false;

@@ -41,7 +41,7 @@ export class GuestClient extends GuestHost {
       if (hold.lock.believing) this.readBelief(hold);
       else if (hold.over) this.open.delete(hold);
       // It goes on with the lock, and so has taken it for extended.
-      if (hold.isExtended && hold.lock.believing) this.noteExtended(hold.lock);
+      if (hold.isExtended && hold.lock.believing) this.noteExtended(hold);
       hold.isExtended = false;
     }
   }
@@ -348,14 +348,14 @@ export class GuestClient extends GuestHost {
     hold.otherwise = otherwise;
     this.stateOf(lock).phase = 'held';
     this.stateOf(lock).hold.deadline = this.deadlineOf(hold);
-    this.noteExtended(lock);
+    this.noteExtended(hold);
     this.watch(hold);
     this.host.claimed(lock);
   }
 
-  private noteExtended(lock: SimLock): void {
+  private noteExtended({ lock, extensions }: Hold): void {
     this.session.seen.extension = true;
-    this.context.extended(lock);
+    this.context.extended(lock, extensions.by ?? undefined);
   }
 
   protected override remaining(lock: SimLock): number {

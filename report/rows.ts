@@ -156,7 +156,8 @@ class Rows {
 }
 
 function votes(event: TraceEvent): string {
-  return nodeList(nodesOf(event, 'granted'));
+  const granted = nodesOf(event, 'granted');
+  return granted.length === 0 ? 'no node' : nodeList(granted);
 }
 
 const REASONS: Readonly<Record<string, string>> = {

@@ -10,6 +10,7 @@ test.each([
   ['S37', 'n0 n1 voted for c1 and n2 n3 for c2, and 2 of 5 is no majority.'],
   ['S38', 'n0 n1 voted for c1 and n2 n3 n4 for c2, and c1 counted 3 votes of 2 nodes.'],
   ['S38b', 'n0 n1 n2 voted for c1 and n4 n5 n6 for c2, since c1 asks n0–n4 and c2 asks n2–n6.'],
+  ['S43', 'before the claim of c1 ended, as only n0 n1 extended it at 5 002, and 2 of 5 is no majority.'],
   ['S39', 'c1 itself deleted B on n1 n2, by what it had sent at 7 for an earlier try.'],
   ['S64', 'since c1 asks n0 and c2 asks n1; n1 had taken over as the replica of n0.'],
   ['S12', 'n0 n1 n2 were down, too few were up for a quorum.'],

@@ -3,7 +3,7 @@ import type { Outage, Violation } from '../properties/index.js';
 import { formatDurationMs } from '../scenarios/index.js';
 import type { TraceEvent } from '../sim/index.js';
 import { formatList, plural } from '../text/format.js';
-import { numberOf, textOf } from './details.js';
+import { nodesOf, numberOf, textOf } from './details.js';
 import type { Hold } from './holds.js';
 import { claimsIn, type ReportContext } from './report-context.js';
 import { nodeList } from './words.js';
@@ -102,11 +102,11 @@ function takenAway(gone: TraceEvent, token: string, claim: Hold, told: ReportCon
   const who = by === undefined ? 'somebody' : textOf(by, 'client');
   const how = textOf(gone, 'how');
   const verb = how === 'deleted' ? 'deleted' : 'replaced';
-  if (who !== claim.client) return `${who} ${verb} ${token}, which was not its own`;
+  const sent = by === undefined ? undefined : trace[by.cause];
+  if (who !== claim.client) return `${who} ${verb} ${token}, which was not its own${byWhat(sent)}`;
   // That is its release.
   if (gone.atUs >= claim.endUs) return '';
   // One token for several tries: what was sent for an earlier one acts on a later one.
-  const sent = by === undefined ? undefined : trace[by.cause];
   const when = sent === undefined ? '' : ` at ${formatDurationMs(sent.atUs)}`;
   const nodes = trace
     .filter((it) => it.kind === 'key-gone' && numberOf(it, 'token') === claim.token && textOf(it, 'how') === how)
@@ -123,6 +123,12 @@ function takenAway(gone: TraceEvent, token: string, claim: Hold, told: ReportCon
   return `${who} itself ${verb} ${token} on ${nodeList(nodes)}, by what it ${isLater ? `sent${when}` : `had sent${when} for an earlier try`}`;
 }
 
+/** What did it, where nobody would expect that. */
+function byWhat(sent: TraceEvent | undefined): string {
+  if (sent === undefined || textOf(sent, 'operation') !== 'extend') return '';
+  return `, by an extension that it had sent at ${formatDurationMs(sent.atUs)}`;
+}
+
 function expiredWords(claim: Hold, gone: readonly TraceEvent[], token: string, told: ReportContext): string {
   const [first] = gone;
   if (first === undefined) return '';
@@ -130,11 +136,37 @@ function expiredWords(claim: Hold, gone: readonly TraceEvent[], token: string, t
   if (first.atUs < claim.fromUs) {
     return `${token} had expired there ${formatDurationMs(claim.fromUs - first.atUs)} ms before ${claim.client} claimed${clocks}`;
   }
-  if (claim.endUs > LONGEST_US / 2) return `${token} expired there, and the claim of ${claim.client} has no end`;
+  if (claim.endUs > LONGEST_US / 2)
+    return `${token} expired there, and the claim of ${claim.client} has no end${unextended(claim, first, told)}`;
   const early = claim.endUs - first.atUs;
   return early > 0
-    ? `${token} expired there ${formatDurationMs(early)} ms before the claim of ${claim.client} ended${clocks}`
+    ? `${token} expired there ${formatDurationMs(early)} ms before the claim of ${claim.client} ended${clocks}${extendedByFew(claim, told)}`
     : '';
+}
+
+function isOf(event: TraceEvent, { client, lock, seq }: Hold): boolean {
+  return event.process === client && numberOf(event, 'lock') === lock && event.seq > seq;
+}
+
+/** A claim was taken for extended last without a majority of the nodes. */
+function extendedByFew(claim: Hold, { judgement }: ReportContext): string {
+  const last = judgement.run.trace.findLast((it) => it.kind === 'extended' && isOf(it, claim));
+  if (last === undefined) return '';
+  const [by, nodes] = [nodesOf(last, 'granted'), numberOf(last, 'nodes')];
+  if (by.length * 2 > nodes) return '';
+  const who = by.length === 0 ? 'no node' : `only ${nodeList(by)}`;
+  return `, as ${who} extended it at ${formatDurationMs(last.atUs)}, and ${by.length} of ${nodes} is no majority`;
+}
+
+/** A claim without an end has been extended by no majority before its key was gone, though that was tried. */
+function unextended(claim: Hold, gone: TraceEvent, { judgement }: ReportContext): string {
+  const events = judgement.run.trace.filter((it) => it.seq < gone.seq && isOf(it, claim));
+  const tried = events.some(({ kind, detail }) => kind === 'send' && detail.operation === 'extend');
+  if (!tried) return '';
+  const last = events.findLast(({ kind }) => kind === 'extended');
+  return last === undefined
+    ? ', though no majority has extended it'
+    : `, though no majority has extended it since ${formatDurationMs(last.atUs)}`;
 }
 
 /** Less than this is how coarse clocks are, µs. */

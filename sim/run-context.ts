@@ -1,4 +1,4 @@
-import { type Answer, type LocalTime, size } from '../core/index.js';
+import { type Answer, type LocalTime, type NodeSet, size } from '../core/index.js';
 import type { ProcessName } from '../scenarios/index.js';
 import type { Message } from './message.js';
 import { nodeName } from './node-name.js';
@@ -144,25 +144,26 @@ export class RunContext {
     lock.believing = true;
     lock.findEnd();
     this.noteLock(Kind.claim, lock, lock.voters);
-    if (this.trace.keeping) this.trace.detail(this.claimDetail(lock));
+    if (this.trace.keeping) this.trace.detail(this.claimDetail(lock, lock.state.votes.yes));
     this.observer.claimed(lock, this.now);
   }
 
-  extended(lock: SimLock): void {
+  /** @param yes - The places of the nodes that have extended it. */
+  extended(lock: SimLock, yes: NodeSet = lock.state.votes.yes): void {
     this.observer.extends(lock, this.now);
     lock.believing = true;
     lock.findEnd();
     this.noteLock(Kind.extended, lock, lock.voters);
-    if (this.trace.keeping) this.trace.detail(this.claimDetail(lock));
+    if (this.trace.keeping) this.trace.detail(this.claimDetail(lock, yes));
     this.observer.extended(lock, this.now);
   }
 
-  private claimDetail(lock: SimLock): Record<string, string | number | readonly string[]> {
+  private claimDetail(lock: SimLock, yes: NodeSet): Record<string, string | number | readonly string[]> {
     const { state } = lock;
     return {
       ...this.lockDetail(lock),
-      granted: lock.voters,
-      votes: size(state.votes.yes),
+      granted: lock.list.at(yes),
+      votes: size(yes),
       quorum: state.electorate.needed,
       nodes: state.electorate.nodes,
       deadlineUs: state.hold.deadline,

@@ -76,9 +76,11 @@ export function casesOf(
     const alike = turn % 2 === 0 ? {} : { longestOffsetMs: 1 };
     // The class knows better where only some TTLs will do.
     const ttls = ttlMs === undefined && it.minority ? { ttlsMs: it.faultModel.ttlsMs ?? SOME_TTLS_MS } : {};
+    // Of a client that has both ways of holding a lock, each extends in its turn.
+    const extendsItself = it.strikes === 'holders' ? turn % 2 === 1 : (it.extendsItself ?? false);
     const isPatient = options.commandTimeoutMs === undefined && turn % TURNS_OF_TIMEOUTS === 1;
     return {
-      faults: { ...it, writes, ...link, faultModel: { ...it.faultModel, ...asked, ...ttls, ...alike } },
+      faults: { ...it, writes, extendsItself, ...link, faultModel: { ...it.faultModel, ...asked, ...ttls, ...alike } },
       commandTimeoutMs: isPatient ? undefined : (commandTimeoutMs ?? undefined),
     };
   };

@@ -77,6 +77,11 @@ const MOST_DEATHS = 2;
 /** Share of those that ask, or have a lock, that die soon after, as long as any may die. */
 const DEATH_PPM = 400_000;
 
+/** Share of the locks whose holders are cut off, and share of the acquisitions during which processes are paused, ppm. */
+const CUT_PPM = 600_000;
+const PAUSED_PPM = 400_000;
+const HALF_PPM = 500_000;
+
 /** When locks are released that are released late, thousandths of their TTL. */
 const LATE_PERMILLE = [970, 1_000] as const;
 
@@ -111,7 +116,10 @@ export class GuestAdversary implements Adversary {
   private deathsLeft = MOST_DEATHS;
   /** Whose process has been told to die. */
   private dead: SimLock | null = null;
-  private begins: Fault[];
+  /** Faults that strike together with the last that was drawn, or from the beginning on. */
+  private readonly ahead: Fault[];
+  /** By client: until when it is cut off, or paused, µs. */
+  private readonly strickenUntil: number[] = [];
   private readonly tasks: RandomStream;
   /** By client: what it acquires besides the lock that was drawn last. */
   private readonly second: (LockPlan | null)[] = [];
@@ -127,7 +135,7 @@ export class GuestAdversary implements Adversary {
     this.connections =
       connections === undefined ? null : new ConnectionTrouble(connections, streams.stream(run, CONNECTION_CONCERN));
     this.healedUs = faults.heals ? healedUs(runConfig.ttlMs) : Number.POSITIVE_INFINITY;
-    this.begins = this.fromTheBeginning();
+    this.ahead = this.fromTheBeginning();
   }
 
   private fromTheBeginning(): Fault[] {
@@ -233,11 +241,11 @@ export class GuestAdversary implements Adversary {
   }
 
   nextFault(moment: DecisionPoint, lock: SimLock | null, view: WorldView): Fault | null {
-    const first = this.begins.shift();
+    const first = this.ahead.shift();
     if (first !== undefined) return first;
     if (view.now >= this.healedUs) return null;
     const { connections } = this;
-    const drawn = this.death(moment, lock, view) ?? this.drawn.nextFault(moment, lock, view);
+    const drawn = this.ofItsOwn(moment, lock, view) ?? this.drawn.nextFault(moment, lock, view);
     if (drawn === null) return connections?.nextFault(moment, lock, view) ?? null;
     const fault = this.longEnough(connections?.asDrawn(drawn) ?? drawn);
     const [write] = lock?.plan.writes ?? [];
@@ -246,15 +254,65 @@ export class GuestAdversary implements Adversary {
     return { ...fault, atUs: view.now + write.checkAfterUs + SEND_AFTER_US / 2 };
   }
 
-  /** Who asks for a lock, or has just got it, dies soon: most of what it does then takes as long as two messages. */
-  private death(moment: DecisionPoint, lock: SimLock | null, view: WorldView): Fault | null {
+  /** What the class does besides what every search draws. */
+  private ofItsOwn(moment: DecisionPoint, lock: SimLock | null, view: WorldView): Fault | null {
+    if (moment === 'start' || lock === null) return null;
+    const { strikes } = this.faults;
+    if (strikes === 'holders' && moment === 'claim') return this.cutOff(lock, view);
+    if (strikes === 'askers' && moment === 'attempt') return this.pauseOf(lock, view);
+    return this.death(lock, view);
+  }
+
+  private isSpared({ client }: SimLock, ppm: number, { now }: WorldView): boolean {
+    return (this.strickenUntil[client.index] ?? 0) > now || !this.draw.chance(ppm);
+  }
+
+  /**
+   * No majority of the nodes hears who has a lock, until after its keys have expired: what it sends is lost, or comes when
+   * that is over, or is refused.
+   */
+  private cutOff(lock: SimLock, view: WorldView): Fault | null {
+    const { draw, runConfig, ahead } = this;
+    if (this.isSpared(lock, CUT_PPM, view)) return null;
+    const { index, name } = lock.client;
+    const { nodes } = runConfig.setup.cluster;
+    const ttlUs = runConfig.ttlMs * 1000;
+    const span = { atUs: view.now + draw.between(1, ttlUs / 2), forUs: draw.between(ttlUs, 2 * ttlUs) };
+    this.strickenUntil[index] = span.atUs + span.forUs;
+    const to = draw.subset(nodes, draw.pick([Math.ceil(nodes / 2), nodes])).map(nodeName);
+    const how = draw.pick(['loses', 'holds', 'refuses']);
+    if (how === 'refuses') {
+      ahead.push(...to.map((node): Fault => ({ kind: 'refuse', node, operations: ALL_COMMANDS, ...span })));
+      return ahead.shift() ?? null;
+    }
+    return { kind: 'partition', from: [name], to, oneWay: false, ...span, ...(how === 'holds' ? { holds: true } : {}) };
+  }
+
+  /** Who asks for a lock is paused before it has read all answers, and the lock may be over as it goes on. */
+  private pauseOf(lock: SimLock, view: WorldView): Fault | null {
     const { draw, runConfig } = this;
-    if (!this.faults.dying || moment === 'start' || lock === null || this.deathsLeft === 0) return null;
+    if (this.isSpared(lock, PAUSED_PPM, view)) return null;
+    const { index, name } = lock.client;
+    const ttlUs = runConfig.ttlMs * 1000;
+    const atUs = view.now + 1 + draw.below(draw.pick([1, 3]) * this.roundTripUs);
+    const forUs = draw.between(ttlUs / 2, 2 * ttlUs);
+    this.strickenUntil[index] = atUs + forUs;
+    const first = draw.chance(HALF_PPM) ? ({ first: 'timers' } as const) : {};
+    return { kind: 'pause', process: name, atUs, forUs, ...first };
+  }
+
+  private get roundTripUs(): number {
+    return 2 * this.runConfig.mostDelayUs + 100;
+  }
+
+  /** Who asks for a lock, or has just got it, dies soon: most of what it does then takes as long as two messages. */
+  private death(lock: SimLock, view: WorldView): Fault | null {
+    const { draw, runConfig, roundTripUs } = this;
+    if (!this.faults.dying || this.deathsLeft === 0) return null;
     if (this.dead === lock || !draw.chance(DEATH_PPM)) return null;
     this.deathsLeft--;
     this.dead = lock;
     const again = draw.chance(500_000) ? { restartAfterUs: draw.below(runConfig.ttlMs * 1000) } : {};
-    const roundTripUs = 2 * runConfig.mostDelayUs + 100;
     const atUs = view.now + 1 + draw.below(draw.pick([roundTripUs, 3 * roundTripUs]));
     return { kind: 'client-crash', client: lock.client.name, atUs, ...again };
   }
