@@ -160,6 +160,19 @@ it('counts an extension that comes to a node right behind the SET', async () => 
   expect(await found(lockWith({}), [], [...late, lost], lock)).toEqual([]);
 });
 
+it('does not take a script that writes a fencing number under the lock for an extension that shortens it', async () => {
+  const fence = `if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end
+local known = tonumber(redis.call('get', KEYS[2]) or '0')
+if known < tonumber(ARGV[2]) then redis.call('set', KEYS[2], ARGV[2]) end
+return 1`;
+  const take: Parts['take'] = async (node, key, token, ttl) =>
+    (await RIGHT.take(node, key, token, ttl)) && (await node.eval(fence, 2, key, `${key}:fence`, token, 7)) === 1;
+  const late = ['n0', 'n1', 'n2', 'n3', 'n4'].map(
+    (node): Fate => ({ client: 'c1', node, operation: 'extend', direction: 'request', delayUs: 40_000 }),
+  );
+  expect(await found(lockWith({ take }), [], late)).toEqual([]);
+});
+
 it('counts an extension that a later one has overtaken from when that one was sent', async () => {
   const overtaken = (node: string): Fate => ({
     ...{ client: 'c1', node, operation: 'extend', send: 0, direction: 'request', delayUs: 700_000 },

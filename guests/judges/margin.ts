@@ -68,7 +68,10 @@ export class Margin {
       const ends = this.endsOf(lock, key);
       const fromUs = Math.max(sentUs, ends[node]?.fromUs ?? 0);
       const untilUs = ttlMs === NO_EXPIRY ? Number.POSITIVE_INFINITY : fromUs + ttlMs * 1000;
-      ends[node] = { token, fromUs, untilUs };
+      // Of a command that changed nothing, what was certain before still is.
+      const known = ends[node];
+      const isKept = was?.token === token && was.ttlMs === ttlMs && known?.token === token && known.untilUs > untilUs;
+      if (!isKept) ends[node] = { token, fromUs, untilUs };
     }
   }
 
