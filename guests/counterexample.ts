@@ -6,6 +6,7 @@ import { bytesOf } from './net/byte-log.js';
 import { type GuestRunOptions, replayGuests } from './run.js';
 import { kindOf, type ViolationKind } from './search/kinds.js';
 import { explainForGuest, judgementOf } from './search/shrink-guests.js';
+import type { Seen } from './seen.js';
 
 /** Where a failure was found, and how to see it again. */
 interface FoundWhere {
@@ -60,7 +61,12 @@ export async function counterexample(
   return text + bytesOf(run.bytes, violation) + ended + hintOf(subject, where);
 }
 
+/** Of clients that have asked one node only. */
+export function askedOne({ nodesGiven }: Seen): string {
+  return `no client has ever asked more than one of its ${nodesGiven} nodes`;
+}
+
 function hintOf({ seen }: LockFactory, { onOneNode }: FoundWhere): string {
   if (onOneNode === undefined || seen.nodesAsked !== 1 || seen.nodesGiven < 2) return '';
-  return `  no client has ever asked more than one of its ${seen.nodesGiven} nodes; did you mean ${onOneNode}?\n`;
+  return `  ${askedOne(seen)}; did you mean ${onOneNode}?\n`;
 }

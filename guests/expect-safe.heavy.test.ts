@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { natives } from './host/natives.js';
+import { lockOf } from './testing/blind/parts.js';
 import { HandleLock, OneNodeLock, routineLock } from './testing/clients/right-locks.js';
 import { WrongLock } from './testing/clients/wrong-lock.js';
 import { caught, demanding } from './testing/expecting.js';
@@ -223,6 +224,13 @@ describe('expectSafe', () => {
     expect((await caught(expectSafe(one, { runs: 5, reportTo }))).message).toContain(hint);
     expect((await expectSafe(one, { runs: 20, nodes: 1, faults: { partition: 1 }, reportTo })).runs).toBe(20);
     expect((await caught(expectSafe(broken, options))).message).not.toContain('did you mean nodes');
+  });
+
+  it('says so too where all connections of a lock lead to one node, so that it never acquires', async () => {
+    const same = ({ nodes: [node] }: TestBed) => lockOf([node, node, node]);
+    expect((await caught(expectSafe(same, { runs: 2, reportTo }))).message).toMatch(
+      /nothing was tested; no client has ever asked more than one of its 5 nodes$/,
+    );
   });
 
   it('says what nothing could bring about, and does not pass where that is all', async () => {

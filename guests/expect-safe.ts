@@ -8,7 +8,7 @@ import { InputError } from '../scenarios/input-error.js';
 import { RandomStreams, type TraceEvent } from '../sim/index.js';
 import { formatCount } from '../text/format.js';
 import { printable, printableLines } from '../text/printable.js';
-import { counterexample } from './counterexample.js';
+import { askedOne, counterexample } from './counterexample.js';
 import { DebugLog } from './debug-log.js';
 import { type ClientFailure, formatClientFailure, parseClientSchedule, replayOf } from './failure-file.js';
 import { watchdog } from './host/watchdog.js';
@@ -193,11 +193,16 @@ class Search {
   }
 
   private nothingTested(where: string): Error {
-    const { rejection } = this.subject.seen;
+    const { seen } = this.subject;
+    const { rejection, nodesAsked, nodesGiven } = seen;
     const why = rejection === undefined ? '' : `; its acquire was last rejected with ${describe(rejection)}`;
-    return new Error(printableLines(`no client has ever acquired the lock in ${where}, so nothing was tested${why}`), {
-      cause: rejection,
-    });
+    const asked = nodesAsked === 1 && nodesGiven > 1 ? `; ${askedOne(seen)}` : '';
+    return new Error(
+      printableLines(`no client has ever acquired the lock in ${where}, so nothing was tested${asked}${why}`),
+      {
+        cause: rejection,
+      },
+    );
   }
 
   private async judge(run: GuestRun, it: Case): Promise<void> {

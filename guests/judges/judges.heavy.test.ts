@@ -53,6 +53,13 @@ it('tells of a key without a TTL whose process has died between two commands', a
   );
 });
 
+it('tells of a key without a TTL that its client does not delete', async () => {
+  const take: Parts['take'] = async (node, key, token) => (await node.setnx(key, token)) === 1;
+  expect(await found(lockWith({ take, drop: async () => {} }))).toContain(
+    'lifetime: n0 has the key of c1 for ever: it has no TTL, and its client has no use for it any more',
+  );
+});
+
 it('tells of a key that outlives any TTL that was asked for', async () => {
   const take: Parts['take'] = async (node, key, token, ttl) => (await node.set(key, token, 'EX', ttl, 'NX')) === 'OK';
   const [first] = await found(lockWith({ take }), [dies]);

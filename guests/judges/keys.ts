@@ -213,8 +213,8 @@ export class Keys {
   private tooLong(owner: SimLock, { token }: Kept, ttlMs: number, now: TrueTime): string | null {
     const sinceUs = this.uselessSince(token, owner, now);
     if (sinceUs >= now) return null;
-    const whose = owner.gone ? 'whose process has died' : 'which has no use for it any more';
-    if (ttlMs === NO_EXPIRY) return `for ever: it has no TTL, and ${whose.replace('whose', 'the')}`;
+    if (ttlMs === NO_EXPIRY)
+      return `for ever: it has no TTL, and ${owner.gone ? 'the process has died' : 'its client has no use for it any more'}`;
     const afterUs = now - sinceUs;
     if (this.quiet.clocksChanged || ttlMs <= 0 || afterUs <= MOST_TTLS * longestTtlUs(owner)) return null;
     const wanted = `${longestTtlUs(owner) / 1000} ms were asked for`;
