@@ -222,7 +222,10 @@ class Search {
 }
 
 function throwUncaught({ uncaught }: GuestRun): void {
-  for (const { client, error } of uncaught) throw new Error(`${client} threw where nobody caught it`, { cause: error });
+  for (const { client, error } of uncaught)
+    throw new Error(`${client} threw where nobody caught it: what is not handled, a rejection too, ends a process`, {
+      cause: error,
+    });
 }
 
 function titleOf(kind: ViolationKind, { property }: Violation): string {
