@@ -33,7 +33,7 @@ export async function lockFactoryOf(
   const { monitors } = await replayGuests({ ...subject, commandTimeoutMs: undefined }, onNodes(SILENT_NODE, nodes));
   const { world } = await replayGuests(subject, onNodes(TWO_RESOURCES, nodes));
   const known = { ...subject, bounds: monitors.bounds, seen: { ...noCalls(), sockets: seen.sockets } };
-  return { besides: besidesOf(world.clients[0]), ...known };
+  return { besides: besidesOf(world.clients[0]), areScriptsKnown: true, ...known };
 }
 
 /** Acquisitions of one process are kept apart by a client that gives something of its own for each. */

@@ -35,6 +35,8 @@ export interface LockFactory {
   readonly bounds: boolean;
   /** The text of its scripts by their SHA-1, as far as they are known: nodes have them from the start. */
   readonly scripts: Map<string, string>;
+  /** They are as many as will ever be known: what a run sends for the first time is forgotten after it. */
+  readonly areScriptsKnown?: boolean;
   /** What its clients have done so far, in all runs. */
   readonly seen: Seen;
   /** Kinds of failure that it never promised to avoid, and that are not told; none where left out. */
@@ -118,6 +120,8 @@ export class Session {
   /** Is told what calls come to. */
   readonly judge: GuestMonitors;
   private readonly subject: LockFactory;
+  /** By their SHA-1, those that this run has sent as well. */
+  private readonly scripts: Map<string, string>;
   private readonly context: World['context'];
   private readonly servers: Server[] = [];
   /** What went over connections, where a trace is kept. */
@@ -148,6 +152,7 @@ export class Session {
 
   constructor(subject: LockFactory, context: World['context'], judge: GuestMonitors, extendsItself: boolean) {
     this.subject = subject;
+    this.scripts = subject.areScriptsKnown ? new Map(subject.scripts) : subject.scripts;
     this.seen = subject.seen;
     this.tap = subject.tap ?? null;
     this.judge = judge;
@@ -260,7 +265,7 @@ export class Session {
   }
 
   textOf(sha: string): string | undefined {
-    return this.subject.scripts.get(sha.toLowerCase());
+    return this.scripts.get(sha.toLowerCase());
   }
 
   /** Remembers the scripts in these commands. */
@@ -283,7 +288,7 @@ export class Session {
   private learnText(text: string): void {
     if (text === this.learnt) return;
     this.learnt = text;
-    const { scripts } = this.subject;
+    const { scripts } = this;
     const sha = sha1(toBytes(text));
     if (!scripts.has(sha)) scripts.set(sha, text);
   }
