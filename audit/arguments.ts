@@ -277,7 +277,7 @@ function subjectFor(fields: readonly Parameter[], key: string): unknown {
     else if (type === 'boolean') made[name] = false;
     else if (/^string\b(?!\s*\[)/.test(type) || (isGuessed === true && isId(field))) made[name] = key;
     else if (field.fields.length > 0 && !isListType(type)) made[name] = subjectFor(field.fields, key);
-    else if (isListType(type)) made[name] = calls.takes === null ? [] : elements(key);
+    else if (isListType(type)) made[name] = calls.elements === 1 ? [] : elements(key);
   }
   return partlyKnown(made, key);
 }

@@ -84,6 +84,26 @@ export const make = (redis: Redis, store: Stock) => ({
   },
 });`;
 
+/** Says now and then how far it has come, in the value of its key. */
+const importing = (stores: string): string => `${HEAD}
+const REPORT = \`local v = redis.call('get', KEYS[1])
+if not v or cjson.decode(v).token ~= ARGV[1] then return 0 end
+${stores}
+return 1\`;
+const FINISH = "local v = redis.call('get', KEYS[1]) if not v or cjson.decode(v).token ~= ARGV[1] then return 0 end return redis.call('del', KEYS[1])";
+export async function importAll(redis: Redis, rows: AsyncIterable<string>, upsert: (row: string) => Promise<void>) {
+  const state = { token: randomUUID(), done: 0 };
+  if ((await redis.set('import', JSON.stringify(state), 'PX', 9000, 'NX')) !== 'OK') return 0;
+  try {
+    for await (const row of rows) {
+      await upsert(row);
+      if (++state.done % 500 !== 0) continue;
+      if ((await redis.eval(REPORT, 1, 'import', state.token, JSON.stringify(state))) !== 1) throw new Error('lost');
+    }
+    return state.done;
+  } finally { await redis.eval(FINISH, 1, 'import', state.token); }
+}`;
+
 const handler = (body: string, more = ''): string => `${HEAD}
 interface Mails { send(id: string): Promise<{ id: string }>; find(id: string): Promise<string | null> }
 interface Res { json(body: unknown): void }
@@ -175,6 +195,15 @@ const LOCKS: Readonly<Record<string, { readonly wrong: readonly string[]; readon
       // What is told that it was refused is told something else, or only looks.
       vouchers("replies?.[0]?.[1] !== 'OK'", "await store.emit('busy'); return null;"),
       vouchers("replies?.[0]?.[1] !== 'OK'", 'return store.firstUnused(sku);'),
+    ],
+  },
+  'drops-ttl': {
+    wrong: [importing("redis.call('set', KEYS[1], ARGV[2])")],
+    right: [
+      importing("redis.call('set', KEYS[1], ARGV[2], 'KEEPTTL')"),
+      importing("redis.call('set', KEYS[1], ARGV[2]) redis.call('pexpire', KEYS[1], 9000)"),
+      // What it stores is under another key.
+      importing("redis.call('set', KEYS[1] .. ':progress', ARGV[2])"),
     ],
   },
   'two-step-release': {

@@ -7,6 +7,7 @@ import { leavingDefects } from './readers.js';
 import type { Attempt } from './rehearsal.js';
 import { refusedDefects, releaseDefects, sharedDefects } from './release-defects.js';
 import type { Said } from './said.js';
+import { DROPS_TTL, GOES_ON, MISTAKES_ANSWERS, REMEMBERS } from './shown-defects.js';
 import type { FoundLock } from './understand.js';
 import { unitDefects } from './unit-defects.js';
 import { seconds } from './words.js';
@@ -36,6 +37,7 @@ export function defectsOf({ how, seen }: FoundLock): Defect[] {
     ...extensionDefects(seen, how.renews),
     ...beliefDefects(seen),
     ...lifetimeDefects(commands, seen),
+    ...(seen.dropsTtl ? [DROPS_TTL] : []),
     ...guardDefects({ how, seen }),
     ...workDefects(seen, how.releases && !how.handsRelease),
     ...unitDefects({ how, seen }, commands),
@@ -148,30 +150,11 @@ function isRefusedOne([one, two]: readonly Attempt[]): boolean {
   return one?.held != null && two?.held != null && !(one.trial?.isGranted && two.trial?.isGranted);
 }
 
-const MISTAKES_ANSWERS: Defect = {
-  id: 'answer-of-another-command',
-  sentence:
-    'a command that has timed out is forgotten, and its late answer is taken for that to the next command on the connection: the OK of one SET that was given up is taken for the answer to another that Redis has refused, and two processes have the lock',
-  fix: 'keep what has timed out in the queue and drop its answer when that comes, or close the connection',
-  brings: EXCLUSION,
-  property: 'mutual-exclusion',
-  isShown: true,
-};
-
 const FAILS_OVER: Defect = {
   id: 'fails-over',
   sentence:
     'it takes the lock on another node where the first does not answer, and that one knows nothing of the first: of two processes, one reaches the first, the other does not, and both have the lock',
   fix: 'ask a majority of three or more nodes (Redlock), or one node alone, and do no work where it does not answer',
-  brings: EXCLUSION,
-  isShown: true,
-};
-
-const REMEMBERS: Defect = {
-  id: 'remembers-lock',
-  sentence:
-    'it remembers in memory that it has the lock, and does not look whether that has expired: long after the TTL a process that asks again is told that it has it, without a command to Redis, though another may have it by then',
-  fix: 'remember until when the lock lasts, and ask again (or extend it) before that',
   brings: EXCLUSION,
   isShown: true,
 };
@@ -386,17 +369,6 @@ function lifetimeDefects({ acquire, extensions }: Commands, seen: FoundLock['see
     },
   ];
 }
-
-const GOES_ON: Defect = {
-  id: 'silent-loss',
-  sentence:
-    'it keeps its lock alive by itself, and its work is not told when that fails: its key has expired, another process has the lock, the extension is refused, and it goes on with the next step of its work all the same',
-  fix: 'look whether the lock is lost before each step of the work, or hand the steps an AbortSignal',
-  brings: ['belief', 'state', 'margin'],
-  property: 'mutual-exclusion',
-  isShown: true,
-  takes: 'expired',
-};
 
 function workDefects({ ownWorkMs, alone, thrown, goesOnUntold }: FoundLock['seen'], releases: boolean): Defect[] {
   const found: Defect[] = goesOnUntold ? [GOES_ON] : [];

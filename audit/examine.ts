@@ -7,7 +7,7 @@ import { drawingDefects, type TextOf } from './fence-defects.js';
 import { comparesTexts, type Fence, fencesOf, speaksOfFencing } from './fences.js';
 import type { Hosts } from './hosts.js';
 import { mistakesAnswers } from './late-answers.js';
-import { deletesLate, isTakenOver, remembers } from './leavings.js';
+import { deletesLate, dropsTtl, isTakenOver, remembers } from './leavings.js';
 import type { Bench } from './load.js';
 import { type InOutages, inOutages } from './outages.js';
 import type { Understood } from './plan.js';
@@ -61,6 +61,8 @@ export interface Seen extends Omit<TwoTasks, 'besides'>, InOutages {
   readonly remembers: boolean;
   /** The release of one whose key expires meanwhile deletes that of the next, and a third process acquires. */
   readonly deletesLate: boolean;
+  /** While it is held, something sets its key again without a TTL. */
+  readonly dropsTtl: boolean;
   /** What is wrong with how it draws a number that it hands out. */
   readonly drawing: readonly Defect[];
   /** The late answer to what it has given up is taken for that to a later command. */
@@ -140,6 +142,7 @@ export async function examine(
       worksRefused: ownWork && worksAlike(alone, both[1]),
       remembers: !ownWork && (await remembers(bench, hosts, known, ttlMs)),
       deletesLate: known.releases && nodesAreOne(known) && (await deletesLate(bench, hosts, known, ttlMs)),
+      dropsTtl: known.releases && (await dropsTtl(bench, hosts, known, ttlMs)),
       drawing: alone.trial === null ? [] : drawingDefects(alone.trial, textIn(bench)),
       mistakesAnswers: hasOwnConnections(bench.program) && (await mistakesAnswers(bench, hosts, known, ttlMs)),
       goesOnUntold: ownWork && !speaksOfFencing(bench) && (await goesOnUntold(bench, hosts, known)),

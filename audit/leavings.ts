@@ -3,6 +3,7 @@ import type { Hosts } from './hosts.js';
 import type { Bench } from './load.js';
 import type { Understood } from './plan.js';
 import { type Attempt, calm, REST_MS, rehearse, use } from './rehearsal.js';
+import { calls } from './unknown.js';
 
 /** Nobody means to hold a lock for so long, ms. */
 const LONG_MS = 86_400_000;
@@ -64,4 +65,30 @@ export async function deletesLate(bench: Bench, hosts: Hosts, how: Understood, t
   const last = attempts.find(({ client }) => client === 'c3');
   if (own?.held == null || next === undefined || last?.held == null || next.trial?.isGranted !== true) return false;
   return last.acquiredMs < next.acquiredMs + 0.7 * ttlMs && own.releasedMs < next.acquiredMs;
+}
+
+/** So much is there to be done where a lock says now and then how far it has come. */
+const MANY = 1_200;
+/** A lock that says how far it has come, each so many steps. */
+const COUNTS_STEPS = /%\s*(?:\d{2,}|[A-Z][A-Z_]+)/;
+const SETS_FIRST = /['"]set['"]\s*,\s*KEYS\[1\]\s*,/i;
+const KEEPS_TTL = /keepttl|['"](?:px|ex|pxat|exat|p?expire(?:at)?|p?setex)['"]/i;
+
+/** Whether something that is sent while the lock is held sets its key again without a TTL. */
+export async function dropsTtl(bench: Bench, hosts: Hosts, how: Understood, ttlMs: number): Promise<boolean> {
+  const isLong = bench.program.sources.some(({ text }) => COUNTS_STEPS.test(text));
+  calls.elements = isLong ? MANY : 1;
+  try {
+    const [own] = await plays(bench, hosts, how, [[use(10, ttlMs, ttlMs / 4)]]);
+    const trial = own?.trial;
+    if (trial == null || trial.ttlMs === null || !trial.isGranted) return false;
+    return trial.sent.some(({ key, verb, words, operation, atMs }) => {
+      if (key !== trial.key || !(atMs > trial.grantedMs)) return false;
+      if (verb === 'set') return !words.slice(3).some((it) => /^(?:nx|px|ex|pxat|exat|keepttl)$/i.test(it));
+      const text = bench.scripts.get((words[1] ?? '').toLowerCase()) ?? words[1] ?? '';
+      return verb === 'script' && operation !== 'release' && SETS_FIRST.test(text) && !KEEPS_TTL.test(text);
+    });
+  } finally {
+    calls.elements = 1;
+  }
 }

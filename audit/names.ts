@@ -1,6 +1,7 @@
 /** The names of findings, and what each says of a lock. A finding has one name: in text, in JSON, in SARIF and in baselines. */
 export const FINDING_TITLES: Readonly<Record<string, string>> = {
   acquisition: 'An acquisition gives a lock that is over.',
+  'answer-of-another-command': 'It takes the late answer to a command for that to another one.',
   'blind-extension': 'It extends the key without looking whose it is.',
   'blind-release': 'Its release deletes the key without looking whose it is.',
   'check-then-add': 'It counts the holders and adds its own with two commands.',
@@ -9,6 +10,7 @@ export const FINDING_TITLES: Readonly<Record<string, string>> = {
   'counts-refused': 'An attempt that is refused stays counted as a holder.',
   'deletes-others': 'It deletes a key that another process has.',
   'done-before-guard': 'It does its work before it sets the key that guards it.',
+  'drops-ttl': 'It sets its key again without a TTL while it is held.',
   'extends-after-release': 'It goes on extending its key when its release has failed.',
   'extends-by-few': 'It takes an extension for done that fewer than a majority of its nodes have granted.',
   'extends-others': 'It extends a key that another process has.',
@@ -44,6 +46,7 @@ export const FINDING_TITLES: Readonly<Record<string, string>> = {
   'refused-release': 'A process that was refused the key deletes it.',
   rejection: 'A call rejects though nothing is in its way that it has not promised to withstand.',
   'releases-early': 'It releases the lock before its work is done.',
+  'remembers-lock': 'It remembers that it has the lock, and does not look whether that has expired.',
   'reused-token': 'It tries again with the value of a try before, whose release is still on its way.',
   'revives-lock': 'Its extension sets the key again where that has expired.',
   'seconds-as-ms': 'Seconds are handed to Redis as milliseconds.',

@@ -136,6 +136,7 @@ function roleOfPlain(parameter: Parameter, isNumber: boolean): Role {
 /** Of what is no text and no number, or of which its type does not tell. */
 function roleOfObject(parameter: Parameter, isRelease: boolean): Role {
   const { name, type, fields, opens, isForeign = false } = parameter;
+  if (/^(?:Async)?(?:Iterable|Iterator|Generator)\w*<|^ReadableStream\b/.test(type)) return 'unknown';
   if (IS_CLIENTS_NAME.test(name)) return /string|host/.test(type) || isAddress(fields) ? 'urls' : 'clients';
   if (isListType(type) || (type === '' && isUsedAsList(fields))) {
     if (IS_CLIENT_TYPE.test(type)) return 'clients';

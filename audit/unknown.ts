@@ -4,11 +4,13 @@ const IS_UNKNOWN = Symbol('unknown');
 interface Calls {
   /** Is told of each. */
   heard: ((given: readonly unknown[], name: string) => void) | null;
-  /** What is awaited with each: its work. Nothing where it is `null`, and lists have one element; else two. */
+  /** What is awaited with each: its work. Nothing where it is `null`. */
   takes: (() => Promise<void>) | null;
+  /** So many elements has each list. */
+  elements: number;
 }
 
-export const calls: Calls = { heard: null, takes: null };
+export const calls: Calls = { heard: null, takes: null, elements: 1 };
 
 /** Whether it stands for what is not known. */
 export function isUnknown(value: unknown): boolean {
@@ -40,7 +42,7 @@ export function unknownValue(
       if (name === Symbol.toPrimitive) return (hint: string) => (hint === 'number' ? 1 : text);
       if (name === 'toString' || name === 'toJSON') return () => text;
       if (name === Symbol.iterator) return () => elements(text).values();
-      if (name === Symbol.asyncIterator && calls.takes !== null) return () => oneByOne(elements(text));
+      if (name === Symbol.asyncIterator) return () => oneByOne(elements(text));
       return unknownValue({}, text, `${path}.${String(name)}`);
     },
     set: () => true,
@@ -55,7 +57,7 @@ export const QUIET: object = new Proxy(() => QUIET, {
 
 /** The elements of a list of which nothing is known. */
 export function elements(text: string): readonly unknown[] {
-  return Array.from({ length: calls.takes === null ? 1 : 2 }, () => unknownValue({}, text));
+  return Array.from({ length: calls.elements }, () => unknownValue({}, text));
 }
 
 async function* oneByOne(all: readonly unknown[]): AsyncGenerator<unknown> {

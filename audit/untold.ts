@@ -60,6 +60,7 @@ async function worked(bench: Bench, hosts: Hosts, how: Understood, ttlMs: number
     const { owner } = current;
     return owner?.name === 'c1' && bench.wire.trialOf(owner)?.isGranted === true;
   };
+  calls.elements = 2;
   calls.takes = async () => {
     if (isBegun || !isWorking()) return;
     isBegun = true;
@@ -82,6 +83,7 @@ async function worked(bench: Bench, hosts: Hosts, how: Understood, ttlMs: number
     return { attempts, later, isTold: [...signals].some(({ aborted }) => aborted) };
   } finally {
     calls.takes = null;
+    calls.elements = 1;
   }
 }
 

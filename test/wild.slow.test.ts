@@ -45,7 +45,7 @@ function audit(path: string): { status: number | null; text: string } {
   return { status, text: stdout + stderr };
 }
 
-describe.each(['first', 'second', 'third', 'fourth', 'fifth', 'sixth'])(
+describe.each(['first', 'second', 'third', 'fourth', 'fifth', 'sixth', 'seventh'])(
   'the %s forty locks as people write them',
   (set) => {
     const locks = locksOf(set);
