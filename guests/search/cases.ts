@@ -71,7 +71,8 @@ export function casesOf(
   );
   return (n) => {
     const turn = Math.floor(n / classes.length);
-    const it = tasksIn(n, besides) ?? (classes[n % classes.length] as FaultClass);
+    // In another place in each turn, so that no class is left out for good.
+    const it = tasksIn(n + turn, besides) ?? (classes[n % classes.length] as FaultClass);
     // Clocks of one zone in every other turn: what is made of the time comes twice then.
     const alike = turn % 2 === 0 ? {} : { longestOffsetMs: 1 };
     // The class knows better where only some TTLs will do.
