@@ -88,16 +88,7 @@ export async function examine(
   const playing = (as: Understood) => (clients: readonly LockPlan[], ways?: Ways) =>
     rehearse(bench, hosts, as, calmFor(clients, as, ttlMs), ways);
   const ownWork = isOwnWork(how);
-  const [renewed] = ownWork ? [] : await playing(how)([use(10, ttlMs, 3 * ttlMs)]);
-  const [late] = ownWork ? [] : await playing(how)([use(10, ttlMs, 0.95 * ttlMs)]);
-  const used = {
-    ...how,
-    renews: renewed !== undefined && isRenewed(renewed, ttlMs),
-    rejectsLate: alone.releaseError === null && (late?.releaseError ?? null) !== null,
-  };
-  const capacity = await capacityOf(bench, hosts, used, ttlMs);
-  const { admits, lastsShare } = capacity;
-  const known = { ...used, admits, lastsShare };
+  const { known, capacity, renewed } = await learnt(bench, hosts, how, alone);
   const plays = playing(known);
   const held = use(10, ttlMs, partMs);
   const later = await plays([use(ttlMs + LATER_MS, ttlMs, 1)]);
@@ -117,7 +108,7 @@ export async function examine(
     how: {
       ...known,
       keyVaries: later[0]?.trial?.key !== alone.trial?.key,
-      besides: shared === undefined && admits === 1 ? besides : [],
+      besides: shared === undefined && known.admits === 1 ? besides : [],
     },
     seen: {
       ...tasks,
@@ -149,6 +140,29 @@ export async function examine(
       next,
     },
   };
+}
+
+/** What shows of a lock that is held for long: whether it renews itself, and how many it lets in. */
+async function learnt(
+  bench: Bench,
+  hosts: Hosts,
+  how: Understood,
+  alone: Attempt,
+): Promise<{ readonly known: Understood; readonly capacity: Capacity; readonly renewed: Attempt | undefined }> {
+  const ttlMs = how.fixedTtlMs ?? FIRST_TTL_MS;
+  const held = async (forMs: number): Promise<Attempt | undefined> =>
+    (await rehearse(bench, hosts, how, calmFor([use(10, ttlMs, forMs)], how, ttlMs)))[0];
+  const ownWork = isOwnWork(how);
+  const renewed = ownWork ? undefined : await held(3 * ttlMs);
+  const late = ownWork ? undefined : await held(0.95 * ttlMs);
+  const used = {
+    ...how,
+    renews: renewed !== undefined && isRenewed(renewed, ttlMs),
+    rejectsLate: alone.releaseError === null && (late?.releaseError ?? null) !== null,
+  };
+  const capacity = await capacityOf(bench, hosts, used, ttlMs);
+  const { admits, lastsShare } = capacity;
+  return { known: { ...used, admits, lastsShare }, capacity, renewed };
 }
 
 /** Each of these of a client of its own, with time for all of it. */

@@ -1,6 +1,6 @@
 import type { Defect } from './defect.js';
+import type { Attempt } from './rehearsal.js';
 import type { Said } from './said.js';
-import type { FoundLock } from './understand.js';
 import type { Trial } from './wire.js';
 
 const DRAWN_LATE: Defect = {
@@ -14,13 +14,13 @@ const DRAWN_LATE: Defect = {
 };
 
 /** What draws a fencing token after the work under a lock has ended, and never before. */
-export function drawnLateDefects({ alone }: FoundLock['seen']): Defect[] {
+export function drawnLateDefects({ alone }: { readonly alone: Attempt }): Defect[] {
   const draws = alone.trial?.sent.filter(({ verb, key }) => /^h?incr(?:by)?$/.test(verb) && /fenc/i.test(key)) ?? [];
   return draws.length > 0 && draws.every(({ atMs }) => atMs >= alone.releasedMs) ? [DRAWN_LATE] : [];
 }
 
 /** What is wrong with how tokens are compared. */
-export function comparisonDefects({ comparesTokens }: FoundLock['seen']): Defect[] {
+export function comparisonDefects({ comparesTokens }: { readonly comparesTokens: boolean }): Defect[] {
   if (!comparesTokens) return [];
   return [
     {

@@ -2,6 +2,7 @@ import { type Defect, EXCLUSION } from './defect.js';
 
 /* What plain use, or one thing in its way, has shown, whatever the lock sends. */
 
+/** A late answer is taken for that to a later command. */
 export const MISTAKES_ANSWERS: Defect = {
   id: 'answer-of-another-command',
   sentence:
@@ -12,6 +13,7 @@ export const MISTAKES_ANSWERS: Defect = {
   isShown: true,
 };
 
+/** A lock is remembered for longer than it lasts. */
 export const REMEMBERS: Defect = {
   id: 'remembers-lock',
   sentence:
@@ -21,6 +23,7 @@ export const REMEMBERS: Defect = {
   isShown: true,
 };
 
+/** Work goes on after its lock is lost. */
 export const GOES_ON: Defect = {
   id: 'silent-loss',
   sentence:
@@ -32,6 +35,7 @@ export const GOES_ON: Defect = {
   takes: 'expired',
 };
 
+/** The key loses its TTL while it is held. */
 export const DROPS_TTL: Defect = {
   id: 'drops-ttl',
   sentence:

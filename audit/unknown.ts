@@ -10,6 +10,7 @@ interface Calls {
   elements: number;
 }
 
+/** What is said of such calls at present; who sets it puts it back. */
 export const calls: Calls = { heard: null, takes: null, elements: 1 };
 
 /** Whether it stands for what is not known. */
