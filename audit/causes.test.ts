@@ -35,3 +35,17 @@ it('says that two tasks which share a connection end the WATCH of each other', (
   expect(of('WATCH a', 'GET a', 'MULTI; SET a A; EXEC')).toMatch(/share one connection.*WATCH/);
   expect(of('SET a A NX')).toMatch(/what the process knows of its own lock/);
 });
+
+it('says of a task that was only refused the key that it has it all the same, and not that tasks are let in', () => {
+  const of = (...events: readonly (readonly [kind: string, answer?: string])[]): string | undefined => {
+    const trace = events.map(([kind, answer], seq) => {
+      const detail = { operation: 'acquire', answer };
+      return { seq, atUs: seq, kind, process: 'c1', detail, cause: -1 };
+    });
+    const run = { run: { trace } } as unknown as GuestRun;
+    return causeOf('belief', failure('mutual-exclusion', 'c1', 'c1'), run, calm(1, [], 1))?.id;
+  };
+  expect(of(['reply', 'yes'], ['claim'], ['reply', 'no'], ['claim'])).toBe('fails-open');
+  expect(of(['reply', 'no'], ['reply', 'yes'], ['claim'], ['claim'])).toBe('lets-tasks-in');
+  expect(of(['reply', 'yes'], ['claim'], ['reply', 'no'], ['reply', 'yes'], ['claim'])).toBe('lets-tasks-in');
+});

@@ -140,6 +140,17 @@ function isWithoutKey(trace: readonly TraceEvent[], clients: readonly string[]):
   });
 }
 
+/** Whether a client that holds a lock has claimed it once more although Redis has only refused it the key since. */
+function isRefused(trace: readonly TraceEvent[], client: string | undefined): boolean {
+  const claims = trace.filter((it) => it.kind === 'claim' && it.process === client);
+  const [one, other] = claims.slice(-2);
+  const answers = trace
+    .filter(({ kind, process, seq }) => kind === 'reply' && process === client && seq > (one?.seq ?? 0))
+    .filter(({ seq, detail }) => seq < (other?.seq ?? 0) && detail.operation === 'acquire')
+    .map(({ detail }) => detail.answer);
+  return answers.includes('no') && !answers.includes('yes');
+}
+
 /** Whether one of these clients has watched what it set. */
 function watchesIn(trace: readonly TraceEvent[], clients: readonly string[]): boolean {
   return trace.some(
@@ -191,7 +202,10 @@ export function causeOf(
   if (kind === 'hang' && waitsForMessage(run.trace, clients)) return WAITS_FOR_MESSAGE;
   if (kind !== 'belief' && kind !== 'state') return FAILURES[kind] ?? null;
   const before = run.trace.filter((it) => it.atUs <= atUs);
-  if (kind === 'belief' && clients[0] === clients[1]) return watchesIn(before, clients) ? WATCH_SHARED : LETS_TASKS_IN;
+  if (kind === 'belief' && clients[0] === clients[1]) {
+    if (isRefused(before, clients[0])) return WITHOUT_KEY;
+    return watchesIn(before, clients) ? WATCH_SHARED : LETS_TASKS_IN;
+  }
   if (kind === 'belief' && isWithoutKey(before, clients)) return WITHOUT_KEY;
   const foreign = foreignDeletion(before);
   const gone = lastGone(run.trace, atUs, clients);
