@@ -166,7 +166,7 @@ it.each([
   [['--pair', 'redlock4,nothing'], '--pair: "nothing" is not one of its values'],
   [['--pair', 'redlock4,redlock5', '--same-key'], '--same-key: no name makes these'],
   [['--pair', 'redlock4,redlock5', '--nodes', '5'], '--nodes: libraries are put beside each other'],
-  [['--pair', 'redlock4,redlock5', '--fault-classes', 'drift'], '--faults has no effect'],
+  [['--pair', 'redlock4,redlock5', '--fault-classes', 'drift'], '--fault-classes has no effect'],
   [['--same-key'], '--same-key has no effect'],
 ])('takes %j for wrong input', async (argv, said) => {
   const { code, stderr } = await lockstep('libraries', ...argv);

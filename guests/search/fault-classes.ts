@@ -128,7 +128,7 @@ const FOR_TESTS: readonly FaultClass[] = [
   {
     id: 'at-once',
     title: 'in one instant',
-    story: 'nothing goes wrong, and all begin in one instant',
+    story: 'nothing goes wrong, and all begin in one instant, in every other turn on four nodes',
     faultModel: {},
     atOnce: true,
   },

@@ -86,7 +86,8 @@ const TIMING: readonly WrongLock[] = [
 ];
 
 const KEYS: readonly WrongLock[] = [
-  part('SETNX, and then PEXPIRE', ['lifetime', 'unavailable'], {
+  // The PEXPIRE of one that has given up may come when another has the key.
+  part('SETNX, and then PEXPIRE', ['lifetime', 'unavailable', 'state'], {
     take: async (node, key, token, ttl) => {
       if ((await node.setnx(key, token)) !== 1) return false;
       await node.pexpire(key, ttl);
