@@ -58,7 +58,7 @@ function roomWords(system: System): string {
     return `; the lock withstands a stop of up to ${room} ms between a look and its write: more takes a longer guard`;
   const isHeldBack = system.nodes.some((node) => restartLoss(node) !== null && node.restartUs !== null);
   const longer = isHeldBack ? 'TTL, and a restart delay that is as much longer' : 'TTL';
-  return `; the lock withstands stops of up to ${room} ms in all during the work: more takes a longer ${longer}`;
+  return `; while all nodes answer, the lock withstands stops of up to ${room} ms in all during the work: more takes a longer ${longer}`;
 }
 
 /** How long clients may stop, in all, before a write comes too late, µs; `null` where that makes no difference. */

@@ -128,7 +128,7 @@ export function longerForWork(system: System): Change | null {
   const figure = synthesize(system, ['ttl']).ttl;
   if (!figure || figure.least > 1000 * LONGEST_TTL_MS) return null;
   const ttlMs = Math.max(system.client.ttlMs, roundedUp(figure.least / 1000));
-  const title = `lock for ${inWords(1000 * ttlMs)} ${exactly(figure)}: the work, a pause and the way of the last write fit into it`;
+  const title = `lock for ${inWords(1000 * ttlMs)} ${exactly(figure)}: while all nodes answer, the work, a pause and the way of the last write fit into it; with one that does not, add the time that the client waits for it`;
   return { ...ttlChange(system, ttlMs, title), figure };
 }
 

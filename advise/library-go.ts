@@ -60,7 +60,11 @@ function loop(call: string, asks: boolean): string[] {
 
 function work({ workMs }: Acquisition): string[] {
   return [
-    'defer mutex.Unlock()',
+    'defer func() {',
+    '\tif ok, err := mutex.Unlock(); !ok || err != nil {',
+    '\t\tlog.Printf("lock %s was over before its release: %v", name, err)',
+    '\t}',
+    '}()',
     ...(workMs === null
       ? ['return work(ctx) // yours']
       : [

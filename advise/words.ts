@@ -37,7 +37,7 @@ export function valueWords(unknown: Unknown, value: number): string {
 
 /** What can be asked for, by name. */
 export const UNKNOWN_WORDS: Readonly<Record<Unknown, string>> = {
-  ttl: 'TTL for the work',
+  ttl: 'TTL, all nodes up',
   allowance: 'drift allowance',
   'restart-delay': 'restart delay',
   votes: 'votes to wait for',

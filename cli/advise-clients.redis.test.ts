@@ -124,7 +124,7 @@ const GO_MODULE = 'github.com/go-redsync/redsync/v4';
 function goFiles(lines: readonly string[], tellsUntil: boolean): Record<string, string> {
   const body = lines.map((it) => `\t${it}\n`).join('');
   const used = (name: string, sign: RegExp): string => (sign.test(body) ? `\t"${name}"\n` : '');
-  const imports = `\t"context"\n${used('errors', /errors\./)}${used('math/rand', /rand\./)}\t"time"\n\n\t"${GO_MODULE}"\n`;
+  const imports = `\t"context"\n${used('errors', /errors\./)}\t"log"\n${used('math/rand', /rand\./)}\t"time"\n\n\t"${GO_MODULE}"\n`;
   return {
     'go.mod': `module lock\n\ngo 1.19\n\nrequire ${GO_MODULE} v4.0.0\n\nreplace ${GO_MODULE} => ./redsync\n`,
     'redsync/go.mod': `module ${GO_MODULE}\n\ngo 1.19\n`,

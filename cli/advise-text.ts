@@ -1,6 +1,6 @@
 import type { Advice } from '../advise/advice.js';
 import { type Assumption, assumptionsOf } from '../advise/assumptions.js';
-import { type Lines, shellWords } from '../advise/lines.js';
+import { clockOrderLines, type Lines, mergedLines, shellWords, slewLines } from '../advise/lines.js';
 import {
   alternativeWords,
   conditionOf,
@@ -17,7 +17,7 @@ import {
   waysOut,
 } from '../advise/words.js';
 import { ANSI, type Painter, PLAIN } from '../report/index.js';
-import { wrap } from '../text/format.js';
+import { formatPercent, wrap } from '../text/format.js';
 import { ADVICE_FOLDER, type Written, type WrittenAdvice, type WrittenHazard } from './advise-witness.js';
 import { hasColour, type Io, widthOf } from './io.js';
 import { textTable } from './text-table.js';
@@ -29,6 +29,7 @@ export function adviceText(advice: Advice, written: WrittenAdvice, withAlternati
   return `${[
     ...headLines(advice, written, paint, width),
     ...changeLines(advice, paint, width),
+    ...clockLines(advice, paint, width),
     ...remainingLines(advice, written, paint, width),
     ...takenLines(advice, paint, width),
     ...figureLines(advice, written, width),
@@ -77,6 +78,14 @@ function changeLines(advice: Advice, paint: Painter, width: number): string[] {
     '',
     ...linesOf(advice).flatMap((it) => fileLines(it, paint)),
   ];
+}
+
+/** Clocks are kept by nobody's default: what the advice takes of them, as lines, unless a change says the same. */
+function clockLines({ advised, changes }: Advice, paint: Painter, width: number): string[] {
+  if (changes.some(({ id }) => id === 'slew')) return [];
+  const heading = `It rests on clocks that run right to ${formatPercent(advised.clocks.driftPpm)} and that chrony never steps. If they are not kept so yet, on the machines of nodes and of clients:`;
+  const files = mergedLines([slewLines(advised.clocks.driftPpm), ...advised.nodes.flatMap(clockOrderLines)]);
+  return ['', ...wrap(heading, width), ...files.flatMap((it) => fileLines(it, paint))];
 }
 
 function fileLines({ file, lines, first, command }: Lines, paint: Painter): string[] {
@@ -148,7 +157,11 @@ function takenLines({ advised }: Advice, paint: Painter, width: number): string[
 
 function describedLines({ advised }: Advice, width: number): string[] {
   const rows = assumptionsOf(advised).filter(({ isTaken }) => !isTaken);
-  return ['', 'As described (say otherwise with)', ...rows.flatMap((it) => assumptionLines(it, width))];
+  return [
+    '',
+    'As described, and the worst of what was not (a flag before a line says otherwise)',
+    ...rows.flatMap((it) => assumptionLines(it, width)),
+  ];
 }
 
 function assumptionLines({ field, says }: Assumption, width: number): string[] {
