@@ -24,7 +24,7 @@ printf '%s\\n' "\${COMPREPLY[@]}"`;
 }
 
 test('bash completes verbs, flags of the verb, and scenarios', async () => {
-  expect(await offered('lockstep', 'ch')).toEqual(['check']);
+  expect(await offered('lockstep', 'che')).toEqual(['check']);
   expect(await offered('lockstep', 'list', '--')).toEqual(expect.arrayContaining(['--json', '--help']));
   expect(await offered('lockstep', 'replay', 'S0')).toContain('S03');
   expect(await offered('lockstep', 'list', 'S0')).toEqual([]);
@@ -50,7 +50,7 @@ describe.skipIf(!canRunIn('fish'))('fish', () => {
   }
 
   test('completes verbs, flags of the verb, and scenarios', async () => {
-    expect(await inFish('lockstep ch')).toEqual(['check', '']);
+    expect(await inFish('lockstep che')).toEqual(['check', '']);
     expect(await inFish('lockstep ')).not.toContain('lockstep.fish');
     expect(await inFish('lockstep list --')).toEqual(expect.arrayContaining(['--json', '--profiles']));
     expect(await inFish('lockstep replay S0')).toContain('S03');
@@ -94,7 +94,7 @@ describe.skipIf(!canRunIn('zsh'))('zsh', () => {
     ['sourced', 'compinit -u -D\nsource ./_lockstep\n'],
     ['as a file of fpath', 'fpath=($PWD $fpath)\ncompinit -u -D\n'],
   ])('%s, completes verbs, flags of the verb, and scenarios', async (_, setUp) => {
-    expect(await inZsh('lockstep ch', setUp)).toEqual(['check']);
+    expect(await inZsh('lockstep che', setUp)).toEqual(['check']);
     expect(await inZsh('lockstep list --', setUp)).toEqual(expect.arrayContaining(['--json', '--profiles']));
     expect(await inZsh('lockstep replay S0', setUp)).toContain('S03');
     expect(await inZsh('lockstep list S0', setUp)).not.toContain('S03');

@@ -1,7 +1,7 @@
 /* The script of a safety map: what is true at one place of it, chosen by two sliders or by pointing. It runs in a browser, as it is. */
 /* global document */
 (() => {
-  const { x, y, cells, edges, at } = JSON.parse(document.getElementById('frontier').textContent);
+  const { x, y, cells, edges, at } = JSON.parse(document.getElementById('safety-map').textContent);
   const [across, up] = ['across', 'up'].map((id) => document.getElementById(id));
   const answer = document.getElementById('answer');
   const plot = document.querySelector('.plot');
