@@ -200,11 +200,23 @@ function isEndless({ trial }: Attempt): boolean {
 const LOOKS =
   /(?:^|\.)(?:get|find|load|read|fetch|query|list|select|peek|has|is|count|lookup|search)[^. ]*(?: |$)|^(?: |$)/i;
 
-/** Whether a process that was refused the key has called all that one calls that has it, in the same order, and more than looked. */
+/** What answers a request, as one that was refused the key does, too. */
+const RESPONDS =
+  /(?:^|\.)(?:status|sendStatus|json|send|end|writeHead|header|set|setHeader|type|redirect|render)(?: |$)/i;
+
+/**
+ * Whether a process that was refused the key has called, and sent to Redis, all that one does that has it, in the same order, and has
+ * done more than look and respond.
+ */
 function worksAlike({ trial }: Attempt, refused: Attempt | undefined): boolean {
-  const [own = [], other = []] = [trial?.works, refused?.trial?.works];
+  const works = (of: Attempt['trial'] | undefined): string[] => [
+    ...(of?.works ?? []),
+    ...(of?.sent ?? []).filter(({ key }) => key !== '' && key !== of?.key).map(({ verb, key }) => `${verb} ${key}`),
+  ];
+  const [own, other] = [works(trial), works(refused?.trial)];
   const isSame = own.length === other.length && own.every((it, i) => it === other[i]);
-  return refused?.trial?.isGranted === false && isSame && own.some((it) => !LOOKS.test(it));
+  const isWork = (it: string): boolean => !LOOKS.test(it) && !RESPONDS.test(it);
+  return refused?.trial?.isGranted === false && isSame && (trial?.works ?? []).some(isWork);
 }
 
 function nodesAreOne({ nodes, admits, counts }: Understood): boolean {

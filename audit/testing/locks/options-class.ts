@@ -46,7 +46,7 @@ export class Quorum {
     const votes = await this.ask((node) => this.prolong(node, grant, ttlMs));
     if (this.isEnough(votes) && Date.now() < Math.min(expiration, grant.expiration))
       return { resource, token, expiration };
-    await this.release(grant);
+    // The grant that there is lasts on, so its keys stay.
     throw new Error(`${resource} was not extended`);
   }
 
