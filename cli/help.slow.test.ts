@@ -25,7 +25,7 @@ async function examplesOf(verb: string): Promise<string[]> {
 
 /** What examples do on a machine without Redis, where it is not to pass; and how long ones are cut short. */
 function expectedOf(example: string): { readonly codes: readonly number[]; readonly stopAfterMs?: number } {
-  if (/^bench|--real/.test(example)) return { codes: [2] };
+  if (/^(bench|chaos)|--real/.test(example)) return { codes: [2] };
   if (/^advise .*--redis/.test(example)) return { codes: [2] };
   if (/^(verify|audit|advise system|risk (?:system|examples)|playground --at \S+\.json)/.test(example))
     return { codes: [64] };
@@ -67,6 +67,7 @@ it('names every verb once', () => {
       'mutants',
       'verify',
       'bench',
+      'chaos',
       'doctor',
       'completion',
     ]),
