@@ -187,7 +187,7 @@ export function holdingBack(system: System): Change | null {
   if (lines.length === 0 || lines.includes(null)) return null;
   return {
     id: 'restart-delay',
-    title: `let a stopped node serve again after ${inWords(delayUs)} ${exactly(figure)}: by then every lock that it voted for is over`,
+    title: `let a stopped node serve again after ${inWords(delayUs)} ${exactly(figure)}: by then every lock that it voted for is over, if none on these nodes has a longer TTL`,
     lines: mergedLines(lines.flatMap((it) => it ?? [])),
     after: withNodes(system, (node) =>
       restartLoss(node) === null || node.restartUs === null
