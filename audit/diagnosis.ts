@@ -1,6 +1,6 @@
 import { capacityDefects } from './capacity-defects.js';
 import { type Commands, commandsOf, type Defect, EXCLUSION } from './defect.js';
-import { comparisonDefects, drawnLateDefects } from './fence-defects.js';
+import { comparisonDefects, drawingDefects, drawnLateDefects } from './fence-defects.js';
 import { fenceDefects } from './fences.js';
 import { guardDefects } from './guards.js';
 import { leavingDefects } from './readers.js';
@@ -26,7 +26,7 @@ export function defectsOf({ how, seen }: FoundLock): Defect[] {
     ...acquisitionDefects(commands, { how, seen }),
     ...readerDefects(commands, how),
     ...leavingDefects(seen.readers),
-    ...errorDefects({ how, seen }),
+    ...(seen.remembers ? [REMEMBERS] : errorDefects({ how, seen })),
     ...(seen.mistakesAnswers && !isRefusedOne(seen.both) ? [MISTAKES_ANSWERS] : []),
     // What one process does to a key is not done to the place of another there.
     ...(isShared ? [] : refusedDefects(seen)),
@@ -43,7 +43,7 @@ export function defectsOf({ how, seen }: FoundLock): Defect[] {
     ...unitDefects({ how, seen }, commands),
     ...fenceDefects(seen.fences, commands),
     ...drawnLateDefects(seen),
-    ...seen.drawing,
+    ...drawingDefects(trial, seen.textOf),
     ...comparisonDefects(seen),
   ];
 }
@@ -160,8 +160,7 @@ const FAILS_OVER: Defect = {
 };
 
 /** What it does where no majority of its nodes is there. */
-function errorDefects({ how, seen: { unreached, remembers } }: Pick<FoundLock, 'how' | 'seen'>): Defect[] {
-  if (remembers) return [REMEMBERS];
+function errorDefects({ how, seen: { unreached } }: Pick<FoundLock, 'how' | 'seen'>): Defect[] {
   if (how.asksOne && unreached?.attempt.held != null) return [FAILS_OVER];
   const trial = unreached?.attempt.trial;
   if (unreached?.attempt.held == null || trial?.isGranted !== false) return [];

@@ -1,19 +1,18 @@
 import type { LockPlan, Schedule } from '../scenarios/index.js';
 import { type Capacity, capacityOf } from './capacity.js';
 import { isOwnWork } from './cases.js';
-import type { Defect } from './defect.js';
 import { isLostInFailover } from './failover.js';
-import { drawingDefects, type TextOf } from './fence-defects.js';
 import { comparesTexts, type Fence, fencesOf, speaksOfFencing } from './fences.js';
 import type { Hosts } from './hosts.js';
 import { mistakesAnswers } from './late-answers.js';
 import { deletesLate, dropsTtl, isTakenOver, remembers } from './leavings.js';
-import type { Bench } from './load.js';
+import { type Bench, textIn } from './load.js';
 import { type InOutages, inOutages } from './outages.js';
 import type { Understood } from './plan.js';
 import { hasOwnConnections } from './program.js';
 import { type TwoReaders, twoReaders } from './readers.js';
 import { type Attempt, calm, REST_MS, rehearse, use, type Ways, withClock } from './rehearsal.js';
+import type { Said } from './said.js';
 import { type TwoTasks, twoTasks } from './tasks.js';
 import { FIRST_TTL_MS, type Named, namedAs } from './units.js';
 import { goesOnUntold } from './untold.js';
@@ -63,8 +62,8 @@ export interface Seen extends Omit<TwoTasks, 'besides'>, InOutages {
   readonly deletesLate: boolean;
   /** While it is held, something sets its key again without a TTL. */
   readonly dropsTtl: boolean;
-  /** What is wrong with how it draws a number that it hands out. */
-  readonly drawing: readonly Defect[];
+  /** The text of a command that is a script. */
+  readonly textOf: (said: Said) => string;
   /** The late answer to what it has given up is taken for that to a later command. */
   readonly mistakesAnswers: boolean;
   /** Its own work goes on with its next steps where it has learnt that the lock is lost. */
@@ -134,7 +133,7 @@ export async function examine(
       remembers: !ownWork && (await remembers(bench, hosts, known, ttlMs)),
       deletesLate: known.releases && nodesAreOne(known) && (await deletesLate(bench, hosts, known, ttlMs)),
       dropsTtl: known.releases && (await dropsTtl(bench, hosts, known, ttlMs)),
-      drawing: alone.trial === null ? [] : drawingDefects(alone.trial, textIn(bench)),
+      textOf: (said) => textIn(bench, said),
       mistakesAnswers: hasOwnConnections(bench.program) && (await mistakesAnswers(bench, hosts, known, ttlMs)),
       goesOnUntold: ownWork && !speaksOfFencing(bench) && (await goesOnUntold(bench, hosts, known)),
       next,
@@ -221,11 +220,6 @@ function worksAlike({ trial }: Attempt, refused: Attempt | undefined): boolean {
 
 function nodesAreOne({ nodes, admits, counts }: Understood): boolean {
   return nodes === 1 && admits === 1 && !counts;
-}
-
-/** The text of the scripts that were sent so far. */
-function textIn({ scripts }: Bench): TextOf {
-  return ({ words: [, text = ''] }) => scripts.get(text.toLowerCase()) ?? text;
 }
 
 /** @param aheadMs - The clock of the second process is so far ahead of the first one's. */

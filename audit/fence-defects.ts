@@ -35,9 +35,6 @@ export function comparisonDefects({ comparesTokens }: { readonly comparesTokens:
   ];
 }
 
-/** The text of a command that is a script. */
-export type TextOf = (said: Said) => string;
-
 /** The keys whose number a command raises, of those that it is handed: by itself, or in its script. */
 function raised(said: Said, text: string): readonly string[] {
   if (/^h?incr(?:by)?$/.test(said.verb)) return [said.key];
@@ -82,7 +79,7 @@ const READ_LATER: Defect = {
 };
 
 /** What is wrong with how a number is drawn that is handed out with the lock. */
-export function drawingDefects({ sent, key }: Trial, textOf: TextOf): Defect[] {
+export function drawingDefects({ sent, key }: Trial, textOf: (said: Said) => string): Defect[] {
   const at = sent.findIndex(({ operation, key: own }) => operation === 'acquire' && own === key);
   const acquire = sent[at];
   if (acquire === undefined) return [];

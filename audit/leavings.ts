@@ -1,9 +1,8 @@
-import type { Fault, LockPlan } from '../scenarios/index.js';
+import type { Fault, LockPlan, Schedule } from '../scenarios/index.js';
 import type { Hosts } from './hosts.js';
-import type { Bench } from './load.js';
+import { type Bench, textIn } from './load.js';
 import type { Understood } from './plan.js';
 import { type Attempt, calm, REST_MS, rehearse, use } from './rehearsal.js';
-import { calls } from './unknown.js';
 
 /** Nobody means to hold a lock for so long, ms. */
 const LONG_MS = 86_400_000;
@@ -15,9 +14,12 @@ async function plays(
   clients: readonly (readonly LockPlan[])[],
   faults: Fault[] = [],
 ): Promise<readonly Attempt[]> {
+  return rehearse(bench, hosts, how, { ...scheduleOf(how, clients), faults });
+}
+
+function scheduleOf(how: Understood, clients: readonly (readonly LockPlan[])[]): Schedule {
   const lastMs = Math.max(...clients.flat().map(({ atUs, holdUs }) => (atUs + (holdUs ?? 0)) / 1000));
-  const schedule = calm(how.nodes, clients, (lastMs + 4 * (how.fixedTtlMs ?? 0) + 2 * REST_MS) * 1000);
-  return rehearse(bench, hosts, how, { ...schedule, faults });
+  return calm(how.nodes, clients, (lastMs + 4 * (how.fixedTtlMs ?? 0) + 2 * REST_MS) * 1000);
 }
 
 /** Whether the lock of a process that has died is free in the end, and not before. */
@@ -77,18 +79,15 @@ const KEEPS_TTL = /keepttl|['"](?:px|ex|pxat|exat|p?expire(?:at)?|p?setex)['"]/i
 /** Whether something that is sent while the lock is held sets its key again without a TTL. */
 export async function dropsTtl(bench: Bench, hosts: Hosts, how: Understood, ttlMs: number): Promise<boolean> {
   const isLong = bench.program.sources.some(({ text }) => COUNTS_STEPS.test(text));
-  calls.elements = isLong ? MANY : 1;
-  try {
-    const [own] = await plays(bench, hosts, how, [[use(10, ttlMs, ttlMs / 4)]]);
-    const trial = own?.trial;
-    if (trial == null || trial.ttlMs === null || !trial.isGranted) return false;
-    return trial.sent.some(({ key, verb, words, operation, atMs }) => {
-      if (key !== trial.key || !(atMs > trial.grantedMs)) return false;
-      if (verb === 'set') return !words.slice(3).some((it) => /^(?:nx|px|ex|pxat|exat|keepttl)$/i.test(it));
-      const text = bench.scripts.get((words[1] ?? '').toLowerCase()) ?? words[1] ?? '';
-      return verb === 'script' && operation !== 'release' && SETS_FIRST.test(text) && !KEEPS_TTL.test(text);
-    });
-  } finally {
-    calls.elements = 1;
-  }
+  const schedule = scheduleOf(how, [[use(10, ttlMs, ttlMs / 4)]]);
+  const [own] = await rehearse(bench, hosts, how, schedule, { elements: isLong ? MANY : 1 });
+  const trial = own?.trial;
+  if (trial == null || trial.ttlMs === null || !trial.isGranted) return false;
+  return trial.sent.some((said) => {
+    const { key, verb, words, operation, atMs } = said;
+    if (key !== trial.key || !(atMs > trial.grantedMs)) return false;
+    if (verb === 'set') return !words.slice(3).some((it) => /^(?:nx|px|ex|pxat|exat|keepttl)$/i.test(it));
+    const text = verb === 'script' && operation !== 'release' ? textIn(bench, said) : '';
+    return SETS_FIRST.test(text) && !KEEPS_TTL.test(text);
+  });
 }

@@ -8,6 +8,7 @@ import type { Parameter } from './parameter.js';
 import type { Step } from './plan.js';
 import { type Exports, exportsOf, insideOf, type Program } from './program.js';
 import { roleOf } from './roles.js';
+import type { Said } from './said.js';
 import type { Make } from './surface.js';
 import { FIRST_TTL_MS } from './units.js';
 import type { Wire } from './wire.js';
@@ -19,6 +20,11 @@ export interface Bench {
   readonly clients: ClientMaker;
   /** All scripts that it has sent, by their SHA-1: a search begins where nodes have them. */
   readonly scripts: Map<string, string>;
+}
+
+/** The text of a command that is a script, by its SHA-1 too. */
+export function textIn({ scripts }: Bench, { words: [, text = ''] }: Said): string {
+  return scripts.get(text.toLowerCase()) ?? text;
 }
 
 /** What one process has of the file. */

@@ -44,8 +44,12 @@ export interface Ways {
   readonly naturally?: boolean;
   /** What the lock and its owner say is looked at before and after it is released. */
   readonly looks?: boolean;
-  /** Is told of each call of what a function was handed. */
+  /** Receives the arguments of each call of what a function was handed. */
   readonly heard?: (given: readonly unknown[]) => void;
+  /** What each such call takes where it is awaited. Default: nothing. */
+  readonly takes?: () => Promise<void>;
+  /** Elements of each list that it was handed. Default 1. */
+  readonly elements?: number;
   /** Processes that take the lock as those do who only read. */
   readonly readers?: readonly string[];
 }
@@ -106,6 +110,8 @@ export async function rehearse(
     return { ...lock, ...watchedCalls(lock, attempts, bench, ways) };
   };
   bench.wire.naturally = ways.naturally ?? false;
+  calls.takes = ways.takes ?? null;
+  calls.elements = ways.elements ?? 1;
   calls.heard = (given, name) => {
     ways.heard?.(given);
     const trial = current.owner === null ? null : bench.wire.trialOf(current.owner);
@@ -121,6 +127,8 @@ export async function rehearse(
     for (const [sha, text] of factory.scripts) bench.scripts.set(sha, text);
     bench.wire.naturally = false;
     calls.heard = null;
+    calls.takes = null;
+    calls.elements = 1;
   }
   return attempts;
 }

@@ -2,15 +2,15 @@ const IS_UNKNOWN = Symbol('unknown');
 
 /** What is said of calls of functions that stand for what is not known. */
 interface Calls {
-  /** Is told of each. */
+  /** Receives the arguments and the name of each. */
   heard: ((given: readonly unknown[], name: string) => void) | null;
   /** What is awaited with each: its work. Nothing where it is `null`. */
   takes: (() => Promise<void>) | null;
-  /** So many elements has each list. */
+  /** Elements of each list. */
   elements: number;
 }
 
-/** What is said of such calls at present; who sets it puts it back. */
+/** What is said of such calls at present: a rehearsal sets it. */
 export const calls: Calls = { heard: null, takes: null, elements: 1 };
 
 /** Whether it stands for what is not known. */

@@ -4,7 +4,6 @@ import type { Hosts } from './hosts.js';
 import type { Bench } from './load.js';
 import type { Understood } from './plan.js';
 import { type Attempt, calm, REST_MS, rehearse, use } from './rehearsal.js';
-import { calls } from './unknown.js';
 
 /** What a function did of its own work after its first step. */
 interface Went {
@@ -60,31 +59,21 @@ async function worked(bench: Bench, hosts: Hosts, how: Understood, ttlMs: number
     const { owner } = current;
     return owner?.name === 'c1' && bench.wire.trialOf(owner)?.isGranted === true;
   };
-  calls.elements = 2;
-  calls.takes = async () => {
+  const takes = async (): Promise<void> => {
     if (isBegun || !isWorking()) return;
     isBegun = true;
     await new Promise((resolve) => setTimeout(resolve, STEP_TTLS * ttlMs));
     isDone = true;
   };
-  try {
-    const heard = (given: readonly unknown[]): void => {
-      if (!isWorking()) return;
-      if (isDone) later++;
-      for (const it of given) for (const signal of signalsIn(it)) signals.add(signal);
-    };
-    const attempts = await rehearse(
-      bench,
-      hosts,
-      how,
-      { ...schedule, faults: isCut ? [cut] : [] },
-      { naturally: true, heard },
-    );
-    return { attempts, later, isTold: [...signals].some(({ aborted }) => aborted) };
-  } finally {
-    calls.takes = null;
-    calls.elements = 1;
-  }
+  const heard = (given: readonly unknown[]): void => {
+    if (!isWorking()) return;
+    if (isDone) later++;
+    for (const it of given) for (const signal of signalsIn(it)) signals.add(signal);
+  };
+  const faults = isCut ? [cut] : [];
+  const ways = { naturally: true, heard, takes, elements: 2 };
+  const attempts = await rehearse(bench, hosts, how, { ...schedule, faults }, ways);
+  return { attempts, later, isTold: [...signals].some(({ aborted }) => aborted) };
 }
 
 function signalsIn(given: unknown): AbortSignal[] {
