@@ -288,8 +288,8 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
     const { session } = this;
     session.learn(commands);
     session.sends(this);
-    const isOfClient = commands.every(isGreeting);
-    if (!isOfClient) this.asked = union(this.asked, oneNode(node));
+    const greets = commands.every(isGreeting);
+    if (!greets) this.asked = union(this.asked, oneNode(node));
     session.seen.nodesAsked = Math.max(session.seen.nodesAsked, size(this.asked));
     const words = commands.find((it) => it.length > 1) ?? [];
     const meaning = meaningOf(session.tap?.isAside?.(words) ? ['get', ...words.slice(1, 2)] : words, this.scripts);
@@ -312,7 +312,7 @@ export abstract class GuestHost extends ClientProcess implements GuestProcess {
       sentUs: this.context.now,
     };
     const said = session.origins === null ? '' : saidBy(commands, meaning);
-    return { lock, command, said, at, isInverted: meaning.isInverted ?? false, isGreeting: isOfClient };
+    return { lock, command, said, at, isInverted: meaning.isInverted ?? false, isGreeting: greets };
   }
 
   /** Whose lock the value of a command belongs to. Of one that a process uses again and again, it is the latest lock. */

@@ -89,7 +89,7 @@ test('nothing is said of a script that only looks, or fails', () => {
   expect(effects.ofScript('return redis.call(', ['1', 'a', 'f00'], true)).toBeNull();
 });
 
-test('what a script does is told of the keys and the token that it is given, whatever was asked before', () => {
+test('what a script does is found for the keys and the token that it is given, whatever was asked before', () => {
   const release = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
   const effects = new Effects();
   const tokens = ['b1c6f1d2-6f55-4b9e-9d38-2f1f5b1f9a01', 'b1c6f1d2-6f55-4b9e-9d38-2f1f5b1f9a02'];

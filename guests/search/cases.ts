@@ -10,8 +10,6 @@ const SOME_TTLS_MS: FaultModel['ttlsMs'] = [DEFAULT_TTL_MS, 2_500, 730];
 /** Where nothing is asked for: commands reject in two of three turns; in the third they never do. */
 const TURNS_OF_TIMEOUTS = 3;
 
-const EVEN_NODES = 4;
-
 /** What a case goes through. */
 interface Trial {
   readonly faults: FaultClass;
@@ -77,8 +75,6 @@ export function casesOf(
     const it = tasksIn(n + turn, besides) ?? (classes[n % classes.length] as FaultClass);
     // Clocks of one zone in every other turn: what is made of the time comes twice then.
     const alike = turn % 2 === 0 ? {} : { longestOffsetMs: 1 };
-    // Half of an even number of nodes is no majority: two that ask at once show who takes it for one.
-    const even = it.atOnce && turn % 2 === 1 && nodes === undefined ? { nodes: EVEN_NODES } : {};
     // The class knows better where only some TTLs will do.
     const ttls = ttlMs === undefined && it.minority ? { ttlsMs: it.faultModel.ttlsMs ?? SOME_TTLS_MS } : {};
     // Of a client that has both ways of holding a lock, each extends in its turn.
@@ -90,7 +86,7 @@ export function casesOf(
         writes,
         extendsItself,
         ...link,
-        faultModel: { ...it.faultModel, ...asked, ...ttls, ...alike, ...even },
+        faultModel: { ...it.faultModel, ...asked, ...ttls, ...alike },
       },
       commandTimeoutMs: isPatient ? undefined : (commandTimeoutMs ?? undefined),
     };

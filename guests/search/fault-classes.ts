@@ -26,7 +26,7 @@ export interface FaultClass {
   readonly minority?: 'dead' | 'hung' | 'refusing' | 'mute';
   /** Processes die as they acquire, between any two of their commands. */
   readonly dying?: boolean;
-  /** Those who have locks are cut off from the nodes for longer than a TTL, or those who ask for them are paused for about one. */
+  /** Those who have locks are cut off from the nodes for longer than a TTL, or those who ask for them are paused for up to two. */
   readonly strikes?: 'holders' | 'askers';
   /** Every lock is extended, some of them late. */
   readonly extending?: boolean;
@@ -128,8 +128,9 @@ const FOR_TESTS: readonly FaultClass[] = [
   {
     id: 'at-once',
     title: 'in one instant',
-    story: 'nothing goes wrong, and all begin in one instant, in every other turn on four nodes',
-    faultModel: {},
+    // Half of an even number of nodes is no majority: two that ask at once show who takes it for one.
+    story: 'nothing goes wrong, and all begin in one instant; four nodes',
+    faultModel: { nodes: 4 },
     atOnce: true,
   },
   {
