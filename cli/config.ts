@@ -6,7 +6,7 @@ import { InputError, show } from '../scenarios/input-error.js';
 import { meant } from '../scenarios/nearest.js';
 import { isPlainObject } from '../scenarios/plain-data.js';
 import { givenTwice, ListOption } from './option.js';
-import { nameNow, verbNow } from './renamed.js';
+import { nameNow, valueNow, verbNow } from './renamed.js';
 
 /** Where flags may be written down, below the working directory. */
 const CONFIG_FILES: readonly string[] = ['ts', 'mjs', 'js', 'json'].map((it) => `lockstep.config.${it}`);
@@ -124,9 +124,10 @@ export function applyConfig({ path, verbs }: Config, verb: Command): string[] {
     throw new InputError(`${path}: ${verb.name()}: it must be an object of flags and their values`);
   return Object.entries(given).flatMap(([key, value]) => {
     const where = `${path}: ${verb.name()}.${key}`;
-    const option = optionOf(verb, nameNow(verb.name(), key), where);
+    const flag = nameNow(verb.name(), key);
+    const option = optionOf(verb, flag, where);
     if (verb.getOptionValueSource(option.attributeName()) === 'cli') return [];
-    return set(verb, option, value, where);
+    return set(verb, option, typeof value === 'string' ? valueNow(flag, value) : value, where);
   });
 }
 

@@ -36,6 +36,16 @@ it('takes faults by their old names', async () => {
   expect(without.stderr).toBe(noteOf('rate', 'clock-drift'));
 });
 
+it('takes classes of faults and a range of a campaign by their old names, and no word that only looks like one', async () => {
+  const { stderr } = await lockstep(['campaign', '--classes', '2*skew=1ms; crash=1', '--shard', '3/2']);
+  expect(stderr).toContain(noteOf('--classes', '--fault-classes') + noteOf('skew', 'clock-step'));
+  expect(stderr).not.toContain('"skew"');
+  const range = await lockstep(['campaign', 'range', '0', 'no-such-file.json']);
+  expect(range.stderr).toContain(noteOf('range', 'rerun'));
+  const named = await lockstep(['check', '--faults=crash=1', 'rate']);
+  expect(named.stderr).not.toContain('called');
+});
+
 it('takes a verb by its old name, with its flags', async () => {
   const { stderr, code } = await lockstep(['guests', '--libraries', 'nobody']);
   expect(stderr).toContain(noteOf('guests', 'libraries') + noteOf('--libraries', '--only'));

@@ -1,14 +1,15 @@
-import { FAULTS_RENAMED } from '../search/fault-choice.js';
 import { type Io, say } from './io.js';
 
 /*
  * What version 0.1 called otherwise. All of it goes with the version after this one.
  */
 
-/** Verbs. */
-const VERBS: ReadonlyMap<string, string> = new Map([['guests', 'libraries']]);
+type Names = Readonly<Record<string, string>>;
 
-const SEARCH: Readonly<Record<string, string>> = {
+/** Verbs, also of campaigns. */
+const VERBS: Names = { guests: 'libraries', range: 'rerun' };
+
+const SEARCH: Names = {
   drift: 'drift-allowance',
   past: 'exceed',
   'past-by': 'exceed-by',
@@ -17,7 +18,7 @@ const SEARCH: Readonly<Record<string, string>> = {
 };
 
 /** Flags, by the verb of today. */
-const FLAGS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+const FLAGS: Readonly<Record<string, Names>> = {
   check: SEARCH,
   campaign: { ...SEARCH, policies: 'profiles', guests: 'libraries', classes: 'fault-classes' },
   list: { policies: 'profiles' },
@@ -28,50 +29,67 @@ const FLAGS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   libraries: { libraries: 'only', library: 'file', faults: 'fault-classes', extending: 'auto-extend' },
 };
 
+/** Faults, in the values of these flags. */
+const FAULTS: Names = {
+  forget: 'data-loss',
+  refuse: 'error-replies',
+  lag: 'replica-lag',
+  skew: 'clock-step',
+  rate: 'clock-drift',
+};
+const OF_FAULTS = ['faults', 'fault-classes'];
+
+function nowIn(names: Names, name: string): string {
+  return Object.hasOwn(names, name) ? (names[name] ?? name) : name;
+}
+
 /** What a verb is called now. */
 export function verbNow(verb: string): string {
-  return VERBS.get(verb) ?? verb;
+  return nowIn(VERBS, verb);
 }
 
 /** What a flag of a verb is called now, both without dashes before them. */
 export function nameNow(verb: string, flag: string): string {
-  const flags = FLAGS[verb] ?? {};
-  return Object.hasOwn(flags, flag) ? (flags[flag] ?? flag) : flag;
+  return nowIn(FLAGS[verb] ?? {}, flag);
+}
+
+/**
+ * The value of a flag with the names of today, such as `+crash=1,clock-step=50ms` or, with weights, `2*crash=1; loss=2%`.
+ *
+ * @param note - Receives each name that is another one now.
+ */
+export function valueNow(flag: string, value: string, note: (old: string, now: string) => void = () => {}): string {
+  if (!OF_FAULTS.includes(flag)) return value;
+  return value.replace(/((?:^|[,;])\s*(?:\d+\*)?\s*[+-]?\s*)([a-z-]+)/g, (_, before: string, name: string) => {
+    note(name, nowIn(FAULTS, name));
+    return `${before}${nowIn(FAULTS, name)}`;
+  });
 }
 
 /** A command line with the names of today; for each other one, a note says what it is called now. */
 export function withNamesOfToday(words: readonly string[], io: Io): string[] {
   const [given, ...rest] = words;
   if (given === undefined) return [];
-  // A chaos run was a benchmark that measured nothing.
-  const first = given === 'bench' && rest.some((it) => /^--torture(=|$)/.test(it)) ? 'chaos' : given;
   const note = (old: string, now: string): string => {
     if (old !== now) say(io, `${old} is called ${now} now; the old name goes with the next version`);
     return now;
   };
-  const verb = note(first, verbNow(first));
+  // A chaos run was a benchmark that measured nothing.
+  const isChaos = given === 'bench' && rest.some((it) => /^--torture(=|$)/.test(it));
+  const verb = isChaos ? 'chaos' : note(given, verbNow(given));
   let flag = '';
-  const valueNow = (value: string): string =>
-    flag === 'faults' || flag === 'fault-classes' ? faultsNow(value, note) : value;
-  const now = rest.map((word) => {
-    if (verb === 'campaign' && word === 'range') return note(word, 'rerun');
+  const now = rest.map((word, i) => {
     const [, name, value] = /^--([a-z-]+)(?:=(.*))?$/s.exec(word) ?? [];
-    if (name === undefined) return valueNow(word);
-    flag = nameNow(verb, name);
-    const written = note(`--${name}`, `--${flag}`);
-    return value === undefined ? written : `${written}=${valueNow(value)}`;
+    if (name === undefined) {
+      const isVerb = verb === 'campaign' && i === 0;
+      const written = isVerb ? note(word, verbNow(word)) : valueNow(flag, word, note);
+      flag = '';
+      return written;
+    }
+    const written = nameNow(verb, name);
+    note(`--${name}`, `--${written}`);
+    flag = value === undefined ? written : '';
+    return value === undefined ? `--${written}` : `--${written}=${valueNow(written, value, note)}`;
   });
   return [verb, ...now];
-}
-
-/** Amounts of faults, as in `+crash=1,skew=50ms` or with weights, with the names of today. */
-function faultsNow(text: string, note: (old: string, now: string) => string): string {
-  return text
-    .split(/([,;])/)
-    .map((part) => {
-      const [, before = '', name = '', after = ''] = /^(\s*(?:\d+\*)?\s*[+-]?\s*)([a-z-]+)(.*)$/s.exec(part) ?? [];
-      const now = FAULTS_RENAMED.get(name);
-      return now === undefined ? part : `${before}${note(name, now)}${after}`;
-    })
-    .join('');
 }

@@ -22,11 +22,11 @@ describe('faults that are changes of the default', () => {
     ['-suspend', { suspends: 0 }],
     ['+loss=2%', { lossPpm: 70_000 }],
     ['+clock-step=200ms,-clock-drift', { stepUs: 200_000, stretch: { ...stretch, rate: 0 } }],
-    ['-skew', { stretch: { ...stretch, step: 0 } }],
+    ['-clock-step', { stretch: { ...stretch, step: 0 } }],
     ['+data-loss=2', { flushes: 2 }],
-    ['-forget', { stretch: { ...stretch, forget: 0 } }],
+    ['-data-loss', { stretch: { ...stretch, forget: 0 } }],
     ['-late, -wall-step', { stretch: { ...stretch, late: 0 }, wallSteps: 0 }],
-    ['+lag', { replicaLagUs: 100_000 }],
+    ['+replica-lag', { replicaLagUs: 100_000 }],
   ])('%s', (text, expected) => {
     expect(changed(text)).toEqual(expected);
   });
@@ -38,7 +38,7 @@ describe('faults that are changes of the default', () => {
       stretch: { ...NO_STRETCH, step: 1 },
       pauses: 3,
     });
-    expect(changed('-skew', around)).toEqual({ stepUs: null });
+    expect(changed('-clock-step', around)).toEqual({ stepUs: null });
   });
 });
 

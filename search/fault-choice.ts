@@ -71,15 +71,6 @@ const KINDS: Readonly<Record<FaultKind, Kind>> = {
   delay: share('spikePpm'),
 };
 
-/** Names of version 0.1, which go with the version after this one. */
-export const FAULTS_RENAMED: ReadonlyMap<string, FaultKind> = new Map([
-  ['forget', 'data-loss'],
-  ['refuse', 'error-replies'],
-  ['lag', 'replica-lag'],
-  ['skew', 'clock-step'],
-  ['rate', 'clock-drift'],
-]);
-
 const NAMES = Object.keys(KINDS) as FaultKind[];
 
 /** Amounts of faults: how many a run, µs, or parts per million. */
@@ -121,7 +112,7 @@ interface Part {
 function partOf(text: string): Part {
   const [, sign = '', name = '', amount] = /^\s*([+-]?)\s*([^=]*?)\s*(?:=\s*(.*?)\s*)?$/.exec(text) ?? [];
   if (name === 'none') throw new InputError('"none" leaves no other fault; leave it out, or the others');
-  const kind = FAULTS_RENAMED.get(name) ?? NAMES.find((it) => it === name);
+  const kind = NAMES.find((it) => it === name);
   if (kind === undefined) throw new InputError(`${show(name)} is not a fault; ${meant(name, NAMES, 'there are')}`);
   if (sign === '-') {
     if (amount === undefined) return { sign, kind, amount: 0 };
