@@ -3,7 +3,7 @@ import { greatest } from '../search/safety-map/bisect.js';
 import { formatPercent } from '../text/format.js';
 import { writesHold } from './hazards.js';
 import { libraryOf } from './libraries.js';
-import { inWords, slewRate, USUAL_SLEW } from './lines.js';
+import { inWords } from './lines.js';
 import { restartLoss } from './stress-of.js';
 import type { System, SystemNode } from './system.js';
 
@@ -12,20 +12,20 @@ export interface Assumption {
   /** How the system is described otherwise: a flag of `advise`, or a field of its file. */
   readonly field: string;
   readonly says: string;
-  /** Whether it is taken because nobody said it, and what is otherwise may be worse. */
-  readonly isTaken: boolean;
+  /** Whether nobody said it, and what is otherwise may be worse. */
+  readonly isDefault: boolean;
 }
 
 /** Its field, what it says, and the fields of a description whose defaults are not the worst. */
 type Row = readonly [field: string, says: string, ...paths: string[]];
 
-/** What an advice rests on: what the description says, or what is taken where it says nothing. */
+/** What an advice rests on: what the description says, or its defaults. */
 export function assumptionsOf(system: System): Assumption[] {
   const rows = [...ofClients(system), ...ofClocks(system), ...ofNetwork(system), ...ofNodes(system)];
   return rows.map(([field, says, ...paths]) => ({
     field,
     says,
-    isTaken: paths.some((path) => system.defaulted.includes(path)),
+    isDefault: paths.some((path) => system.defaulted.includes(path)),
   }));
 }
 
@@ -35,16 +35,17 @@ function ofClients(system: System): Row[] {
     pauses.processUs === 0
       ? 'no process that locks is expected to stop (GC, throttling, a frozen container)'
       : `a process that locks may stop for up to ${inWords(pauses.processUs)}`;
-  const sleeps = pauses.suspendUs === 0 ? 'none sleeps' : `one sleeps for up to ${inWords(pauses.suspendUs)}`;
-  const halts = pauses.vmUs === 0 ? 'none is halted' : `one is halted for up to ${inWords(pauses.vmUs)}`;
+  const sleeps =
+    pauses.suspendUs === 0
+      ? 'no machine of a client sleeps'
+      : `a machine of a client may sleep for up to ${inWords(pauses.suspendUs)}`;
+  const halts =
+    pauses.vmUs === 0
+      ? 'no virtual machine is halted, as by a live migration'
+      : `a virtual machine may be halted for up to ${inWords(pauses.vmUs)}`;
   return [
     ['--pause', `${stops}${roomWords(system)}`, 'pauses.process'],
-    [
-      'pauses',
-      `of machines of clients, ${sleeps}, and ${halts} (a virtual machine that is moved)`,
-      'pauses.suspend',
-      'pauses.vm',
-    ],
+    ['pauses', `${sleeps}, and ${halts}`, 'pauses.suspend', 'pauses.vm'],
     ['--work', `the work takes up to ${inWords(work.longestUs)}`, 'work.longest'],
   ];
 }
@@ -73,17 +74,9 @@ function ofClocks({ clocks, client }: System): Row[] {
   const step = (us: number | null): string =>
     us === null ? 'set by any amount' : us === 0 ? 'never set' : `set by up to ${inWords(us)}`;
   const wall = client.policy.habits.clock === 'wall' ? `, and those of clients ${step(clientStepUs)} back` : '';
-  const kept =
-    nodeStepUs === null
-      ? ''
-      : ': chrony with "makestep 1 0" (with Debian\'s "makestep 1 3" it steps by seconds as it starts)';
   return [
-    [
-      '--drift',
-      `clocks of nodes and clients run right to ${formatPercent(driftPpm)}: chrony with "maxslewrate ${slewRate(driftPpm)}" (without it, it slews by up to ${USUAL_SLEW})`,
-      'clocks.drift',
-    ],
-    ['--steps', `during a lock, clocks of nodes are ${step(nodeStepUs)}${wall}${kept}`, 'clocks.steps'],
+    ['--drift', `clocks of nodes and clients run right to ${formatPercent(driftPpm)}`, 'clocks.drift'],
+    ['--steps', `during a lock, clocks of nodes are ${step(nodeStepUs)}${wall}`, 'clocks.steps'],
   ];
 }
 

@@ -130,17 +130,9 @@ export function noPromotionLines(): Lines {
 /** Of what clocks may be off, the share that is left to a slew: the rest is for their own error, which adds to it. */
 const SLEWED = 0.8;
 
-/** The most that chrony may slew clocks by that are to be off by no more than so much. */
-export function slewRate(driftPpm: number): number {
-  return Math.max(1, Math.floor(SLEWED * driftPpm));
-}
-
-/** What chrony slews by at most unless it is told otherwise. */
-export const USUAL_SLEW = '8.3 %';
-
 /** Clocks are slewed, slowly, and never stepped. */
 export function slewLines(driftPpm: number): Lines {
-  const rate = slewRate(driftPpm);
+  const rate = Math.max(1, Math.floor(SLEWED * driftPpm));
   return {
     file: '/etc/chrony/chrony.conf, in place of its makestep line',
     lines: [

@@ -1,8 +1,8 @@
 import { driftAllowanceUs, quorumOf } from '../deviations/index.js';
 import { formatDurationMs } from '../scenarios/duration.js';
-import { formatCount } from '../text/format.js';
+import { formatCount, formatPercent } from '../text/format.js';
 import type { Advice, Alternative } from './advice.js';
-import { clientLines } from './changes.js';
+import { clientLines, slewing } from './changes.js';
 import type { Figure } from './figures.js';
 import type { Hazard } from './hazards.js';
 import { type LateRelease, lateReleaseOf } from './late-release.js';
@@ -76,10 +76,10 @@ export function hazardWords({ id }: Hazard, system: System): string {
 
 /** How late a release has to be, beside what the description says of messages. */
 function lateness({ lateUs }: LateRelease, { network }: System): string {
-  const late = `it takes a release that is ${time(1000 * Math.ceil(lateUs / 1000))} on its way`;
+  const late = `it takes a release that arrives after ${time(1000 * Math.ceil(lateUs / 1000))}`;
   return lateUs <= network.mostUs
     ? late
-    : `${late}, and not ${time(network.mostUs)}: TCP sends lost packets again so late`;
+    : `${late}, later than the ${time(network.mostUs)} described: TCP resends a lost packet as late as that`;
 }
 
 /** On what a verdict depends that no line makes sure of, as the end of a sentence; `null` where there is nothing. */
@@ -197,6 +197,28 @@ export function valueIn(system: System, unknown: Unknown): number | null {
 export function linesOf({ changes, advised }: Advice): Lines[] {
   if (changes.length === 0) return [];
   return mergedLines([...changes.flatMap(({ lines }) => lines), clientLines(advised)]);
+}
+
+/** Lines for clocks as the advice takes them, which no default is, and the sentence above; `null` where a change has such lines. */
+export function clockLinesOf(advice: Advice): { readonly says: string; readonly lines: readonly Lines[] } | null {
+  const { advised, changes } = advice;
+  if (changes.some(({ id }) => id === 'slew')) return null;
+  const { driftPpm, nodeStepUs } = advised.clocks;
+  const isOwn = advised.nodes.some(({ supervisor }) => supervisor !== 'managed');
+  const steps =
+    nodeStepUs === null || !isOwn
+      ? ''
+      : nodeStepUs === 0
+        ? ' and are never set'
+        : `, and clocks of nodes that are set by no more than ${time(nodeStepUs)}, by hand: chrony itself steps by any amount`;
+  // A folder is made once.
+  const done = linesOf(advice).map(({ first }) => first);
+  return {
+    says: `It rests on clocks of ${isOwn ? 'nodes and clients' : 'clients'} that run right to ${formatPercent(driftPpm)}${steps}. Where that is not so yet:`,
+    lines: slewing(advised).lines.map(({ first, ...it }) =>
+      first === undefined || done.includes(first) ? it : { ...it, first },
+    ),
+  };
 }
 
 /** The lines that are otherwise if an alternative is taken. */

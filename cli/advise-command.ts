@@ -15,7 +15,7 @@ const EXAMPLES = `
 Says whether the lock of a system is safe, and if not the least changes that make it so, as lines for its own files.
 A system is described in a file, by flags, by answers (on a terminal, where neither is given), or read from running
 nodes; flags change what the others say. What is not said has its default, which is not the worst for pauses and clock
-steps: say yours. What is taken for granted is printed after the lines.
+steps: say yours. What is assumed is printed after the lines.
 
 Lines have rounded figures, with the least that is safe beside them. A run at that and one a microsecond below it, where
 two clients hold the lock or a write comes too late, are in .lockstep/advise, for "lockstep replay".

@@ -48,6 +48,7 @@ export const advise: z.ZodType = z.strictObject({
     }),
   ),
   lines: lines.describe('of all changes, by file'),
+  clocks: lines.describe('for clocks as the advice takes them; none where a change has such lines'),
   figures: z
     .array(
       z.strictObject({
@@ -71,7 +72,7 @@ export const advise: z.ZodType = z.strictObject({
     z.strictObject({
       field: z.string(),
       says: z.string(),
-      taken: z.boolean().describe('nobody said it, and what is otherwise may be worse'),
+      default: z.boolean().describe('nobody said it, and what is otherwise may be worse'),
     }),
   ),
   condition: z.string().nullable().describe('what the verdict depends on and no line makes sure of'),

@@ -3,6 +3,7 @@ import { assumptionsOf } from '../advise/assumptions.js';
 import type { Change } from '../advise/changes.js';
 import { agrees } from '../advise/figures.js';
 import {
+  clockLinesOf,
   conditionOf,
   costsOf,
   hazardWords,
@@ -42,6 +43,7 @@ export function adviseJson(advice: Advice, written: WrittenAdvice, known: Regres
       without: leftOutBy(advice, it).map(({ file }) => file),
     })),
     lines: linesOf(advice),
+    clocks: clockLinesOf(advice)?.lines ?? [],
     figures: written.figures.map(({ figure, safe, violated }) => ({
       of: figure.of,
       unit: figure.of === 'votes' ? 'votes' : 'µs',
@@ -55,7 +57,7 @@ export function adviseJson(advice: Advice, written: WrittenAdvice, known: Regres
     })),
     tradeoffs: advice.tradeoffs,
     voteTradeoffs: advice.voteTradeoffs,
-    assumptions: assumptionsOf(advised).map(({ field, says, isTaken }) => ({ field, says, taken: isTaken })),
+    assumptions: assumptionsOf(advised).map(({ field, says, isDefault }) => ({ field, says, default: isDefault })),
     condition: conditionOf(advice),
     notCovered: [...waysOut(advice), ...costsOf(advice), ...notCovered(advice)],
     search: { verdict: search.verdict, runs: search.runs, events: search.events, seed: search.seed, hash: search.hash },

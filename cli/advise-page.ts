@@ -5,6 +5,7 @@ import type { HazardId } from '../advise/hazards.js';
 import { type Lines, shellWords } from '../advise/lines.js';
 import {
   alternativeWords,
+  clockLinesOf,
   costsOf,
   hazardWords,
   isNeeded,
@@ -34,6 +35,7 @@ export function advicePage(advice: Advice, written: WrittenAdvice, file: string 
 
 function reportOf(advice: Advice, written: WrittenAdvice, file: string | null, io: Io): PassReport {
   const { system, advised, verdict, alternatives } = advice;
+  const clocks = clockLinesOf(advice);
   return {
     subject: subjectOf(system),
     verdict: verdictWords(advice),
@@ -58,6 +60,7 @@ function reportOf(advice: Advice, written: WrittenAdvice, file: string | null, i
     changes: [],
     lines: [
       ...linesOf(advice).map((it) => linesOnPage(it, '')),
+      ...(clocks?.lines ?? []).map((it) => linesOnPage(it, clocks?.says ?? '')),
       ...alternatives.flatMap((it) =>
         linesOfAlternative(advice, it).map((file) =>
           linesOnPage(
@@ -68,9 +71,9 @@ function reportOf(advice: Advice, written: WrittenAdvice, file: string | null, i
       ),
     ],
     configuration: assumptionsOf(advised).map(
-      ({ field, says, isTaken }): Fact => ({
+      ({ field, says, isDefault }): Fact => ({
         name: field,
-        text: isTaken ? `${says} (nobody said it: taken for granted)` : says,
+        text: isDefault ? `${says} (assumed, since nobody said otherwise)` : says,
       }),
     ),
     meaning: [

@@ -1,8 +1,9 @@
 import type { Advice } from '../advise/advice.js';
 import { type Assumption, assumptionsOf } from '../advise/assumptions.js';
-import { clockOrderLines, type Lines, mergedLines, shellWords, slewLines } from '../advise/lines.js';
+import { type Lines, shellWords } from '../advise/lines.js';
 import {
   alternativeWords,
+  clockLinesOf,
   conditionOf,
   costsOf,
   figureWords,
@@ -17,7 +18,7 @@ import {
   waysOut,
 } from '../advise/words.js';
 import { ANSI, type Painter, PLAIN } from '../report/index.js';
-import { formatPercent, wrap } from '../text/format.js';
+import { wrap } from '../text/format.js';
 import { ADVICE_FOLDER, type Written, type WrittenAdvice, type WrittenHazard } from './advise-witness.js';
 import { hasColour, type Io, widthOf } from './io.js';
 import { textTable } from './text-table.js';
@@ -31,7 +32,7 @@ export function adviceText(advice: Advice, written: WrittenAdvice, withAlternati
     ...changeLines(advice, paint, width),
     ...clockLines(advice, paint, width),
     ...remainingLines(advice, written, paint, width),
-    ...takenLines(advice, paint, width),
+    ...defaultLines(advice, paint, width),
     ...figureLines(advice, written, width),
     ...describedLines(advice, width),
     ...evidenceLines(advice, width),
@@ -80,12 +81,10 @@ function changeLines(advice: Advice, paint: Painter, width: number): string[] {
   ];
 }
 
-/** Clocks are kept by nobody's default: what the advice takes of them, as lines, unless a change says the same. */
-function clockLines({ advised, changes }: Advice, paint: Painter, width: number): string[] {
-  if (changes.some(({ id }) => id === 'slew')) return [];
-  const heading = `It rests on clocks that run right to ${formatPercent(advised.clocks.driftPpm)} and that chrony never steps. If they are not kept so yet, on the machines of nodes and of clients:`;
-  const files = mergedLines([slewLines(advised.clocks.driftPpm), ...advised.nodes.flatMap(clockOrderLines)]);
-  return ['', ...wrap(heading, width), ...files.flatMap((it) => fileLines(it, paint))];
+function clockLines(advice: Advice, paint: Painter, width: number): string[] {
+  const clocks = clockLinesOf(advice);
+  if (clocks === null) return [];
+  return ['', ...wrap(clocks.says, width), ...clocks.lines.flatMap((it) => fileLines(it, paint))];
 }
 
 function fileLines({ file, lines, first, command }: Lines, paint: Painter): string[] {
@@ -145,23 +144,17 @@ function figureLines(advice: Advice, { figures }: WrittenAdvice, width: number):
 }
 
 /** What nobody has said stands out. */
-function takenLines({ advised }: Advice, paint: Painter, width: number): string[] {
-  const taken = assumptionsOf(advised).filter(({ isTaken }) => isTaken);
-  if (taken.length === 0) return [];
-  return [
-    '',
-    paint.bad('! Nobody said this, so it is taken for granted. Say what is otherwise: it may be worse.'),
-    ...taken.flatMap((it) => assumptionLines(it, width)),
-  ];
+function defaultLines({ advised }: Advice, paint: Painter, width: number): string[] {
+  const rows = assumptionsOf(advised).filter(({ isDefault }) => isDefault);
+  if (rows.length === 0) return [];
+  const heading = paint.bad('! Assumed, since nobody said otherwise. Check each: what is otherwise may be worse.');
+  return ['', heading, ...rows.flatMap((it) => assumptionLines(it, width))];
 }
 
 function describedLines({ advised }: Advice, width: number): string[] {
-  const rows = assumptionsOf(advised).filter(({ isTaken }) => !isTaken);
-  return [
-    '',
-    'As described, and the worst of what was not (a flag before a line says otherwise)',
-    ...rows.flatMap((it) => assumptionLines(it, width)),
-  ];
+  const rows = assumptionsOf(advised).filter(({ isDefault }) => !isDefault);
+  const heading = 'Also assumed: what was said, or else the worst. Each flag changes what stands behind it.';
+  return ['', heading, ...rows.flatMap((it) => assumptionLines(it, width))];
 }
 
 function assumptionLines({ field, says }: Assumption, width: number): string[] {

@@ -31,8 +31,8 @@ describe('lockstep advise', () => {
     const cwd = folderWith(U1);
     const { code, stdout } = await lockstep(['advise', 'system.json', '--runs', '200'], { cwd });
     expect(code).toBe(0);
-    // What is to be done, what is taken for granted, and with which figures: in 95 lines.
-    expect(stdout.split('\nAs described')[0]?.split('\n').length).toBeLessThan(95);
+    // What is to be done, what is assumed by default, and with which figures: in 95 lines.
+    expect(stdout.split('\nAlso assumed')[0]?.split('\n').length).toBeLessThan(95);
     expect(stdout.replace(/(?<=Searched ).*/, '…')).toMatchSnapshot();
     expect(stdout).not.toContain('In place of');
     for (const side of ['safe', 'violated']) {
