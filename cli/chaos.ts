@@ -44,8 +44,9 @@ type Part = ChaosResult & { readonly history: string; readonly plan: string } & 
   };
 
 /**
- * Injects random faults into real nodes and clients, and checks the history: within what it assumes nothing may be violated, left behind or stuck; outside, where
- * a majority of the nodes forgets at once, a violation must be found, or the first part would prove nothing.
+ * Injects random faults into real nodes and clients, and checks the history. Within what the lock assumes nothing may be
+ * violated, left behind or stuck. Outside, where a majority of the nodes loses its data at once, a violation must be found, or
+ * the first part would prove nothing.
  */
 export async function chaos(flags: ChaosFlags, io: Io): Promise<ExitCode> {
   const seed = flags.seed ?? String(randomInt(MOST_SEED));

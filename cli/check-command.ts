@@ -54,7 +54,7 @@ Examples:
   lockstep check --faults crash=1 --restart-delay 0   nodes that crash come back at once, empty
   lockstep check --faults crash=1 --restart-delay 0 --persistence everysec
                                                       a process dies while its fsync runs
-  lockstep check --exceed restart                       exceed one bound by 2 %: the search should now fail
+  lockstep check --exceed restart                     exceed one bound by 2 %: the search should now fail
   lockstep check --nodes 3 --ttl 10s --budget 30s
   lockstep check --reporter junit                     for continuous integration; or github, minimal, json
   lockstep check S13                                  around the cluster and faults of a scenario`;

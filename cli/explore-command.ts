@@ -12,16 +12,17 @@ const MOST_STATES = 200_000_000;
 
 const EXAMPLES = `
 Visits every state that a small configuration of the production lock can reach: every order of messages, of crashes
-and restarts, and of ticks of each clock. One tick is a millisecond. A message may take as long as it likes, so that losing it adds nothing.
+and restarts, and of ticks of each clock. One tick is a millisecond. A message may take any time, so that losing it
+adds nothing.
 "safe" is said only of a space that was visited whole.
 
 Examples:
-  lockstep explore --crash 1 --restart-delay 0      a node forgets, and is back at once
-  lockstep explore --crash 1 --restart-delay ttl    the same with a delayed restart
-  lockstep explore --drift 1 --drift-allowance 1          a clock is off by a tick, which the lock allows for
-  lockstep explore --sets 012,013 --ttl 2           two clients with other nodes, as in a rolling change of one
+  lockstep explore --crash 1 --restart-delay 0     a node forgets, and is back at once
+  lockstep explore --crash 1 --restart-delay ttl   the same with a delayed restart
+  lockstep explore --drift 1 --drift-allowance 1   a clock is off by a tick, which the lock allows for
+  lockstep explore --sets 012,013 --ttl 2          two clients with other nodes, as in a rolling change of one
   lockstep explore --property fencing --crash 1 --restart-delay 0 --rollback 1
-  lockstep explore --mutant M07 --nodes 4              a planted bug ("lockstep mutants" names them)
+  lockstep explore --mutant M07 --nodes 4          a planted bug ("lockstep mutants" names them)
   lockstep explore --liveness --retries forever --timeout 1 --clients 1 --crash 1
   lockstep explore --drift 1 --drift-allowance 1 --crash 1 --restart-delay ttl --checkpoint big.space`;
 
@@ -59,7 +60,7 @@ export function defineExplore(program: Command, io: Io, finish: Finish): void {
     .option('--releases', 'clients may release, at any time')
     .addOption(option('--link <kind>', 'fifo or reordering (fifo)', word('fifo', 'reordering')))
     .addOption(
-      listOption('--sets <list>', 'by client: the nodes it is told of, by their digits, as in 012,013 (all)', (it) =>
+      listOption('--sets <list>', 'by client: the nodes that it knows, by their digits, as in 012,013 (all)', (it) =>
         it.split(',').map((set) => set.trim()),
       ),
     )

@@ -20,11 +20,11 @@ Examples:
   lockstep libraries
   lockstep libraries --only redlock4,redlock5 --fault-classes spikes-reordering,even --runs 200
   lockstep libraries --file ./my-lock.ts
-  lockstep libraries --file ./my-lock.ts --nodes 1    a lock that is made for a single node
-  lockstep libraries --pair redlock4,redis-semaphore     may both run at once, as in a migration?
+  lockstep libraries --file ./my-lock.ts --nodes 1     a lock that is made for a single node
+  lockstep libraries --pair redlock4,redis-semaphore   may both run at once, as in a migration?
   lockstep libraries --replay .lockstep/libraries/redlock5-even-hang.json --only redlock5
   lockstep libraries --replay .lockstep/libraries/redlock5-even-hang.json --only redlock5 --open
-                                                      what was recorded of it, as a page`;
+                                                       what was recorded of it, as a page`;
 
 function words(text: string): string[] {
   return text.split(',').map((it) => it.trim());

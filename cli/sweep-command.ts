@@ -30,17 +30,17 @@ left out. The theory is that of the sound lock with this allowance: where a clie
 Exits with 0 when the map is measured, whatever is on it, and 130 when it was interrupted.
 
 Examples:
-  lockstep sweep ttl drift                              how much drift does my configuration tolerate?
+  lockstep sweep ttl drift                            how much drift does my configuration tolerate?
   lockstep sweep ttl=1s..30s drift=0..2% latency=1ms
-  lockstep sweep drift restart-delay ttl=10s            how long must a crashed node stay away?
-  lockstep sweep votes faulty nodes=7                   how many nodes may forget?
-  lockstep sweep guard pause ttl=30s                    how long may a process be paused?
-  lockstep sweep ttl drift --profile redsync-4           the same of a known client, with its own allowance
+  lockstep sweep drift restart-delay ttl=10s          how long must a crashed node stay away?
+  lockstep sweep votes faulty nodes=7                 how many nodes may forget?
+  lockstep sweep guard pause ttl=30s                  how long may a process be paused?
+  lockstep sweep ttl drift --profile redsync-4        the same of a known client, with its own allowance
   lockstep sweep faulty restart-delay --persistence always
-                                                        what a disk changes about restarts
-  lockstep sweep ttl drift --report safety-map.html       the same as a page with a chart
+                                                      what a disk changes about restarts
+  lockstep sweep ttl drift --report safety-map.html   the same as a page with a chart
   lockstep sweep ttl drift --report safety-map.html --here ttl=10s,drift=0.2%
-                                                        the same with "you are here"`;
+                                                      the same with "you are here"`;
 
 /** Defines `sweep`. */
 export function defineSweep(program: Command, io: Io, finish: Finish): void {
