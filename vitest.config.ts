@@ -21,11 +21,11 @@ const LONGEST: readonly string[] = [
   'test/documents.long',
   'test/wild.slow',
   'bench/oracle/agreement.slow',
-  'guests/blind.slow',
+  'libraries/blind.slow',
   'audit/audit.slow',
   'test/pairs.slow',
-  'guests/hostile.slow',
-  'guests/eight-styles.slow',
+  'libraries/hostile.slow',
+  'libraries/eight-styles.slow',
 ];
 
 /** Begins with what takes longest, so that nothing long is left over when all else is done. */
@@ -52,7 +52,7 @@ const LONGER: string[] = [
 ];
 
 /**
- * `npm run check` has `unit`, `guests` and `mock`, `npm test` has these and all others but `slow`, `long` and
+ * `npm run check` has `unit`, `libraries` and `mock`, `npm test` has these and all others but `slow`, `long` and
  * `real-long`, which are `npm run test:long`. A file chooses by its name.
  */
 const config: ViteUserConfig = defineConfig({
@@ -88,10 +88,10 @@ const config: ViteUserConfig = defineConfig({
         extends: true,
         test: {
           ...TOGETHER,
-          name: 'guests',
+          name: 'libraries',
           // All of them replace the same globals, once; clients take most of a second to load.
           isolate: false,
-          include: ['{guests,audit}/**/*.test.ts'],
+          include: ['{libraries,audit}/**/*.test.ts'],
           exclude: LONGER,
         },
       },
@@ -123,8 +123,8 @@ const config: ViteUserConfig = defineConfig({
         extends: true,
         test: {
           ...TOGETHER,
-          name: 'guest-searches',
-          include: ['{guests,audit}/**/*.{heavy,prop}.test.ts', 'examples/custom-lock/*.test.ts'],
+          name: 'library-searches',
+          include: ['{libraries,audit}/**/*.{heavy,prop}.test.ts', 'examples/custom-lock/*.test.ts'],
         },
       },
       {
@@ -133,7 +133,7 @@ const config: ViteUserConfig = defineConfig({
           ...TOGETHER,
           name: 'slow',
           include: [
-            '{core,deviations,scenarios,sim,properties,search,explore,advise,wire,guests,audit,campaign,cli,bench,test}/**/*.slow.test.ts',
+            '{core,deviations,scenarios,sim,properties,search,explore,advise,wire,libraries,audit,campaign,cli,bench,test}/**/*.slow.test.ts',
           ],
         },
       },

@@ -1,14 +1,14 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { policyOf } from '../deviations/index.js';
-import { counterexample } from '../guests/counterexample.js';
-import { decidedBy } from '../guests/frames.js';
-import { install } from '../guests/host/install.js';
-import { type Recording, record } from '../guests/recording.js';
-import { type GuestRun, replayGuests } from '../guests/run.js';
-import { kindOf, PROPERTY_OF, type ViolationKind } from '../guests/search/kinds.js';
-import { shrinkForGuest } from '../guests/search/shrink-guests.js';
-import { UnsupportedClient } from '../guests/session.js';
+import { counterexample } from '../libraries/counterexample.js';
+import { decidedBy } from '../libraries/frames.js';
+import { type Recording, record } from '../libraries/recording.js';
+import { type LibraryRun, replayLibraries } from '../libraries/run.js';
+import { install } from '../libraries/runtime/install.js';
+import { kindOf, PROPERTY_OF, type ViolationKind } from '../libraries/search/kinds.js';
+import { shrinkForLibrary } from '../libraries/search/shrink-libraries.js';
+import { UnsupportedClient } from '../libraries/session.js';
 import { assumptions, type Violation } from '../properties/index.js';
 import { propertyLabel } from '../report/index.js';
 import { InputError } from '../scenarios/input-error.js';
@@ -199,9 +199,9 @@ async function findingOf(
   const { isStopped, where } = plan;
   const { schedule, minimal, tried } =
     plan.replay === undefined
-      ? await shrinkForGuest(subject, found, kind, how, { mostTried: MOST_SHRINKING, isStopped })
+      ? await shrinkForLibrary(subject, found, kind, how, { mostTried: MOST_SHRINKING, isStopped })
       : { schedule: found, minimal: true, tried: 0 };
-  const played = await replayGuests(subject, schedule, { ...how, trace: true });
+  const played = await replayLibraries(subject, schedule, { ...how, trace: true });
   const shown = played.violations.find((it) => kindOf(it) === kind) ?? violation;
   const text = await counterexample(
     subject,
@@ -250,7 +250,7 @@ function shownDefect(
   defects: readonly Defect[],
   kind: ViolationKind,
   { atUs, clients }: Violation,
-  { run }: GuestRun,
+  { run }: LibraryRun,
 ): Defect | undefined {
   const gone = lastGone(run.trace, atUs, clients)?.detail.how;
   const able = defects.filter(({ brings }) => brings.includes(kind));
@@ -260,7 +260,7 @@ function shownDefect(
 }
 
 /** The author's line that has sent such a command last; of all commands where none is named. */
-function lineOf({ frames }: GuestRun, verb = ''): string | null {
+function lineOf({ frames }: LibraryRun, verb = ''): string | null {
   const frame = frames.findLast(({ where, said }) => where !== null && said.toUpperCase().startsWith(verb));
   return frame === undefined ? null : `${frame.where}   ${frame.said} of ${frame.client}`;
 }

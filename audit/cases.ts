@@ -1,6 +1,6 @@
-import { casesOf, tasksIn } from '../guests/search/cases.js';
-import { type FaultClass, withstood } from '../guests/search/fault-classes.js';
-import { VIOLATION_KINDS, type ViolationKind } from '../guests/search/kinds.js';
+import { casesOf, tasksIn } from '../libraries/search/cases.js';
+import { type FaultClass, withstood } from '../libraries/search/fault-classes.js';
+import { VIOLATION_KINDS, type ViolationKind } from '../libraries/search/kinds.js';
 import type { Understood } from './plan.js';
 import { REPLICA_LAG_US } from './replica.js';
 

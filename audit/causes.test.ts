@@ -1,12 +1,12 @@
 import { expect, it } from 'vitest';
-import type { GuestRun } from '../guests/run.js';
+import type { LibraryRun } from '../libraries/run.js';
 import type { Violation } from '../properties/index.js';
 import type { TraceEvent } from '../sim/index.js';
 import { causeOf } from './causes.js';
 import { calm } from './rehearsal.js';
 
 /** A run in which a client has sent these commands. */
-function runOf(...said: readonly string[]): GuestRun {
+function runOf(...said: readonly string[]): LibraryRun {
   const trace = said.map((it, i) => ({
     seq: i,
     atUs: i,
@@ -15,7 +15,7 @@ function runOf(...said: readonly string[]): GuestRun {
     detail: { client: 'c1', said: it },
     cause: -1,
   }));
-  return { run: { trace: trace as unknown as readonly TraceEvent[] } } as unknown as GuestRun;
+  return { run: { trace: trace as unknown as readonly TraceEvent[] } } as unknown as LibraryRun;
 }
 
 const failure = (property: string, ...clients: string[]): Violation =>
@@ -42,7 +42,7 @@ it('says of a task that was only refused the key that it has it all the same, an
       const detail = { operation: 'acquire', answer };
       return { seq, atUs: seq, kind, process: 'c1', detail, cause: -1 };
     });
-    const run = { run: { trace } } as unknown as GuestRun;
+    const run = { run: { trace } } as unknown as LibraryRun;
     return causeOf('belief', failure('mutual-exclusion', 'c1', 'c1'), run, calm(1, [], 1))?.id;
   };
   expect(of(['reply', 'yes'], ['claim'], ['reply', 'no'], ['claim'])).toBe('fails-open');

@@ -1,6 +1,6 @@
-import { foreignDeletion } from '../guests/frames.js';
-import type { GuestRun } from '../guests/run.js';
-import type { ViolationKind } from '../guests/search/kinds.js';
+import { foreignDeletion } from '../libraries/frames.js';
+import type { LibraryRun } from '../libraries/run.js';
+import type { ViolationKind } from '../libraries/search/kinds.js';
 import type { Violation } from '../properties/index.js';
 import type { Schedule } from '../scenarios/index.js';
 import type { TraceEvent } from '../sim/index.js';
@@ -195,7 +195,7 @@ function ownDeletion({ cause, detail, process, seq }: TraceEvent, trace: readonl
 export function causeOf(
   kind: ViolationKind,
   { atUs, clients, property }: Violation,
-  { run }: GuestRun,
+  { run }: LibraryRun,
   { cluster }: Schedule,
 ): Cause | null {
   if (property === 'release-own') return EXTENDS_OTHERS;

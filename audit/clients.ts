@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module';
 import { pathToFileURL } from 'node:url';
-import type { NodeAddress } from '../guests/net/addresses.js';
+import type { NodeAddress } from '../libraries/net/addresses.js';
 import { InputError } from '../scenarios/input-error.js';
 import type { SourceFile } from './shapes.js';
 

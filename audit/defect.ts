@@ -1,4 +1,4 @@
-import type { ViolationKind } from '../guests/search/kinds.js';
+import type { ViolationKind } from '../libraries/search/kinds.js';
 import type { PropertyId } from '../scenarios/index.js';
 import type { Said } from './said.js';
 import type { Trial } from './wire.js';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { current, type ProcessContext } from '../guests/host/owner.js';
-import { LockOverError, type LockUnderTest, type MakeLock } from '../guests/lock-under-test.js';
-import type { NodeAddress } from '../guests/net/addresses.js';
+import { LockOverError, type LockUnderTest, type MakeLock } from '../libraries/lock-under-test.js';
+import type { NodeAddress } from '../libraries/net/addresses.js';
+import { current, type ProcessContext } from '../libraries/runtime/owner.js';
 import { argumentsFor, type Given } from './arguments.js';
 import { callOf, type Target, takesCallback } from './call.js';
 import type { Callable } from './callables.js';

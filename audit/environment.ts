@@ -1,4 +1,4 @@
-import { addressOf, type NodeAddress } from '../guests/net/addresses.js';
+import { addressOf, type NodeAddress } from '../libraries/net/addresses.js';
 import type { SourceFile } from './shapes.js';
 
 /** Read by packages rather than by the file. */

@@ -1,5 +1,5 @@
-import { as, type ProcessContext } from '../guests/host/owner.js';
-import { readHoldEnd } from '../guests/lock-under-test.js';
+import { readHoldEnd } from '../libraries/lock-under-test.js';
+import { as, type ProcessContext } from '../libraries/runtime/owner.js';
 import { type Callable, isClass, membersOf, methodsOf } from './callables.js';
 import type { RefusalSign } from './plan.js';
 import { isUnknown } from './unknown.js';

@@ -1,4 +1,4 @@
-import { addressOf, nodeAt } from '../guests/net/addresses.js';
+import { addressOf, nodeAt } from '../libraries/net/addresses.js';
 
 /** Ports of what is no Redis, and what is usually there. */
 const OTHERS: ReadonlyMap<number, string> = new Map([

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
-import { type Kept, type KeptLimits, keptThread } from '../guests/host/kept-thread.js';
+import { type Kept, type KeptLimits, keptThread } from '../libraries/runtime/kept-thread.js';
 import { InputError } from '../scenarios/input-error.js';
 import { type AuditPlan, type AuditResult, auditFile, type Tell } from './audit.js';
 import { NoLockError } from './refusal.js';

@@ -1,4 +1,4 @@
-import type { NodeAddress } from '../guests/net/addresses.js';
+import type { NodeAddress } from '../libraries/net/addresses.js';
 import { argumentsFor, type Given } from './arguments.js';
 import { callOf, type Target } from './call.js';
 import { type Callable, isClass, Shapes } from './callables.js';

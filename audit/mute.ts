@@ -1,4 +1,4 @@
-import { current } from '../guests/host/owner.js';
+import { current } from '../libraries/runtime/owner.js';
 
 const METHODS = ['log', 'info', 'warn', 'error', 'debug', 'trace'] as const;
 

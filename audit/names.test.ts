@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { VIOLATION_KINDS } from '../guests/search/kinds.js';
+import { VIOLATION_KINDS } from '../libraries/search/kinds.js';
 import { FINDING_TITLES } from './names.js';
 
 const HERE = new URL('.', import.meta.url);

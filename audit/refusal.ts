@@ -1,4 +1,4 @@
-import { UnsupportedClient } from '../guests/session.js';
+import { UnsupportedClient } from '../libraries/session.js';
 import { InputError } from '../scenarios/input-error.js';
 import { knownServiceAt } from './hosts.js';
 import type { Plan } from './plan.js';

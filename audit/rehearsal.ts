@@ -1,8 +1,8 @@
-import { current } from '../guests/host/owner.js';
-import type { LockFactory } from '../guests/lock-factory.js';
-import { type LockUnderTest, type MakeLock, readHoldEnd } from '../guests/lock-under-test.js';
-import { replayGuests } from '../guests/run.js';
-import { noCalls } from '../guests/seen.js';
+import type { LockFactory } from '../libraries/lock-factory.js';
+import { type LockUnderTest, type MakeLock, readHoldEnd } from '../libraries/lock-under-test.js';
+import { replayLibraries } from '../libraries/run.js';
+import { current } from '../libraries/runtime/owner.js';
+import { noCalls } from '../libraries/seen.js';
 import { type LockPlan, plainCluster, plainLock, type Schedule } from '../scenarios/index.js';
 import { type HeldByFile, lockMaker } from './drive.js';
 import { answersOf } from './held.js';
@@ -122,7 +122,7 @@ export async function rehearse(
   };
   const factory = factoryFor(bench.program.name, watched, bench, hosts);
   try {
-    await replayGuests(factory, withReplica(bench.program, schedule));
+    await replayLibraries(factory, withReplica(bench.program, schedule));
   } finally {
     for (const [sha, text] of factory.scripts) bench.scripts.set(sha, text);
     bench.wire.naturally = false;

@@ -1,4 +1,4 @@
-import type { Meaning } from '../guests/redis/meaning.js';
+import type { Meaning } from '../libraries/redis/meaning.js';
 
 /** A command that a process sent. */
 export interface Said {

@@ -1,9 +1,9 @@
-import type { ClientFailure } from '../guests/failure-file.js';
-import { natives } from '../guests/host/natives.js';
-import { type LockFactory, lockFactoryOf } from '../guests/lock-factory.js';
-import { type GuestRun, replayGuests } from '../guests/run.js';
-import { kindOf, type ViolationKind } from '../guests/search/kinds.js';
-import { claimsIn, type DrawnGuestRun, drawGuestRun } from '../guests/search/search.js';
+import type { ClientFailure } from '../libraries/failure-file.js';
+import { type LockFactory, lockFactoryOf } from '../libraries/lock-factory.js';
+import { type LibraryRun, replayLibraries } from '../libraries/run.js';
+import { natives } from '../libraries/runtime/natives.js';
+import { kindOf, type ViolationKind } from '../libraries/search/kinds.js';
+import { claimsIn, type DrawnLibraryRun, drawLibraryRun } from '../libraries/search/search.js';
 import type { Violation } from '../properties/index.js';
 import type { Schedule } from '../scenarios/index.js';
 import { RandomStreams } from '../sim/index.js';
@@ -35,7 +35,7 @@ export interface Searched {
   readonly acquired: number;
   readonly classes: Readonly<Record<string, number>>;
   readonly failing: readonly Failing[];
-  /** What guest code threw where nobody caught it, in a line. */
+  /** What library code threw where nobody caught it, in a line. */
   readonly uncaught: string | null;
   /** Two runs of one schedule differed. */
   readonly differs: boolean;
@@ -85,7 +85,7 @@ function nameOf(error: unknown): unknown {
 }
 
 /** Whether a process that it is about had ended by then: Node ends one that leaves an error uncaught. */
-function isOfEnded({ clients, atUs }: Violation, { uncaught }: GuestRun): boolean {
+function isOfEnded({ clients, atUs }: Violation, { uncaught }: LibraryRun): boolean {
   return uncaught.some((it) => it.atUs <= atUs && clients.includes(it.client));
 }
 
@@ -95,7 +95,7 @@ async function playedAgain(
   { kind, extending, commandTimeoutMs, schedule }: FoundBefore,
 ): Promise<Searched> {
   const subject = { ...made, commandTimeoutMs: commandTimeoutMs ?? undefined };
-  const run = await replayGuests(subject, schedule, { extendsItself: extending });
+  const run = await replayLibraries(subject, schedule, { extendsItself: extending });
   const violation = run.violations.find((it) => kindOf(it) === kind);
   const { events } = run.run;
   const failing = violation === undefined ? [] : [{ kind, run: 0, violation, schedule, extending, events, subject }];
@@ -116,10 +116,10 @@ async function playedAgain(
  * such a lock, which may count on the whole of its TTL.
  */
 async function withEqualRates(
-  run: DrawnGuestRun,
+  run: DrawnLibraryRun,
   subject: LockFactory,
   extendsItself: boolean,
-): Promise<DrawnGuestRun> {
+): Promise<DrawnLibraryRun> {
   const { schedule: drawn, violations } = run;
   const clocks = drawn.cluster.clocks.map((it) => ({ ...it, ratePpm: 0 }));
   const faults = drawn.faults.filter(({ kind }) => kind !== 'clock-rate');
@@ -127,7 +127,7 @@ async function withEqualRates(
   const isOfRates = (it: Violation): boolean => kindOf(it) === 'belief' || kindOf(it) === 'state';
   if (!violations.some(isOfRates) || (!isFast && faults.length === drawn.faults.length)) return run;
   const schedule = { ...drawn, cluster: { ...drawn.cluster, clocks }, faults };
-  return { ...run, ...(await replayGuests(subject, schedule, { extendsItself })), schedule };
+  return { ...run, ...(await replayLibraries(subject, schedule, { extendsItself })), schedule };
 }
 
 /** Goes through the troubles that the lock's promise covers, or plays again what was found before. */
@@ -163,7 +163,7 @@ export async function searchAudit(
     const { faults, commandTimeoutMs }: Trouble = troubleOf(runs);
     const subject = { ...made, commandTimeoutMs };
     const extending = faults.extendsItself ?? false;
-    const drawn = await drawGuestRun(subject, faults, streams, runs);
+    const drawn = await drawLibraryRun(subject, faults, streams, runs);
     const run = isOnOne ? await withEqualRates(drawn, subject, extending) : drawn;
     classes[faults.id] = (classes[faults.id] ?? 0) + 1;
     acquired += claimsIn(run);
@@ -174,7 +174,7 @@ export async function searchAudit(
     const isCaught = run.uncaught.length === 0;
     const fresh = bad.filter((it) => !failing.has(kindOf(it)) || (isCaught && !caught.has(kindOf(it))));
     if (fresh.length > 0 || runs % TWICE_EVERY === 0) {
-      const again = await replayGuests(subject, run.schedule, { extendsItself: extending });
+      const again = await replayLibraries(subject, run.schedule, { extendsItself: extending });
       differs ||= again.run.hash !== run.run.hash;
     }
     const first = run.uncaught.find(({ error }) => !(error instanceof ProcessExit));

@@ -1,4 +1,4 @@
-import { replayGuests } from '../guests/run.js';
+import { replayLibraries } from '../libraries/run.js';
 import type { Fault, Schedule } from '../scenarios/index.js';
 import { InputError } from '../scenarios/input-error.js';
 import type { Given } from './arguments.js';
@@ -109,7 +109,7 @@ async function plansIn(bench: Bench, hosts: Hosts, isBegun: boolean): Promise<Pl
     hosts,
   );
   try {
-    await replayGuests(subject, schedule);
+    await replayLibraries(subject, schedule);
   } catch (error) {
     problem ??= error;
   }

@@ -1,4 +1,4 @@
-import { current } from '../guests/host/owner.js';
+import { current } from '../libraries/runtime/owner.js';
 import { nodeName } from '../sim/index.js';
 import type { Hosts } from './hosts.js';
 import type { Bench } from './load.js';

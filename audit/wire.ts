@@ -1,7 +1,7 @@
 import type { Answer } from '../core/index.js';
-import type { ProcessContext } from '../guests/host/owner.js';
-import type { Meaning } from '../guests/redis/meaning.js';
-import type { Asked, SentCommands, Tap } from '../guests/tap.js';
+import type { Meaning } from '../libraries/redis/meaning.js';
+import type { ProcessContext } from '../libraries/runtime/owner.js';
+import type { Asked, SentCommands, Tap } from '../libraries/tap.js';
 import { asCounted, readCommand, type Said } from './said.js';
 
 /** What is taken of a TTL for work: clocks differ by a little, and who relies on the last of it relies on chance. */

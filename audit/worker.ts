@@ -1,5 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads';
-import { watchdog } from '../guests/host/watchdog.js';
+import { watchdog } from '../libraries/runtime/watchdog.js';
 import { InputError } from '../scenarios/input-error.js';
 import { type AuditPlan, auditFile } from './audit.js';
 import { NoLockError } from './refusal.js';

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis as UpstashRedis } from '@upstash/redis';
 import type { Redis, RedisOptions } from 'ioredis';
 import type { createClient } from 'redis';
-import type { HeldLock, LockUnderTest, MakeLock, NodeAddress } from '../guests/testing.js';
+import type { HeldLock, LockUnderTest, MakeLock, NodeAddress } from '../libraries/testing.js';
 
 /** What a lock needs of one node, whatever client it has for it. */
 interface Commands {

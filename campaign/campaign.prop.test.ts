@@ -7,7 +7,7 @@ import { check } from '../search/index.js';
 import { engineHash } from './engine.js';
 import { runShard } from './local.js';
 import { mergeParts, missingFrom, noPart, partOf, rangesDone, totalOf, violatingRuns } from './part.js';
-import { CampaignRanges, type CampaignSpec, isGuest, specHash } from './spec.js';
+import { CampaignRanges, type CampaignSpec, isLibrary, specHash } from './spec.js';
 import { once, shard } from './testing/shard.js';
 import { specFor, unitOf } from './testing/spec.js';
 
@@ -64,7 +64,7 @@ describe('a campaign', () => {
   it('of one search makes the runs that the search makes alone', async () => {
     const one = specFor(4);
     const { plan } = one.searches[0];
-    if (isGuest(plan)) throw new Error('it has no library');
+    if (isLibrary(plan)) throw new Error('it has no library');
     const { faultModel, seed, strategy } = plan;
     const { hash, events, exercised, near } = await check({
       faultModel,

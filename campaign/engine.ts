@@ -3,11 +3,11 @@ import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { basename, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { LibraryRef } from '../guests/test-library.js';
+import type { LibraryRef } from '../libraries/test-library.js';
 
 /** What makes runs and judges them, with all that it imports; where libraries run, what makes theirs as well. */
 const ENTRY = '../search/range.js';
-const GUEST_ENTRY = './guest-unit.js';
+const LIBRARY_ENTRY = './library-unit.js';
 /** Packages whose results are part of a run. */
 const PACKAGES = ['pure-rand', 'seedrandom'];
 const IMPORT = /\b(?:from|import)\s*\(?\s*(['"])(\.[^'"]+)\1/g;
@@ -19,12 +19,12 @@ const known = new Map<string, string>();
  * them may find different things in the same range. Of libraries that the campaign tests, a module of one's own counts as
  * it is, without what it imports.
  */
-export function engineHash(guests: readonly LibraryRef[] = []): string {
-  const paths = guests.flatMap(({ path }) => path ?? []);
-  const key = [guests.length > 0, ...paths].join('\0');
+export function engineHash(libraries: readonly LibraryRef[] = []): string {
+  const paths = libraries.flatMap(({ path }) => path ?? []);
+  const key = [libraries.length > 0, ...paths].join('\0');
   let hash = known.get(key);
   if (hash === undefined) {
-    const entries = guests.length > 0 ? [ENTRY, GUEST_ENTRY] : [ENTRY];
+    const entries = libraries.length > 0 ? [ENTRY, LIBRARY_ENTRY] : [ENTRY];
     hash = hashOf(modulesFrom(entries.map((entry) => new URL(entry, import.meta.url))), paths);
     known.set(key, hash);
   }

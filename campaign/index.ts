@@ -14,5 +14,5 @@ export {
 export { partError } from './part-check.js';
 export { canWork, defaultWorkers } from './pool.js';
 export { type RerunResult, rerunRange } from './rerun.js';
-export { CampaignRanges, type CampaignSearch, type CampaignSpec, guestsOf, isGuest } from './spec.js';
+export { CampaignRanges, type CampaignSearch, type CampaignSpec, isLibrary, librariesOf } from './spec.js';
 export { createThreadPool } from './thread-pool.js';

@@ -1,7 +1,7 @@
-import type { GuestCell, LibraryRef, LibraryTestPlan } from '../guests/test-library.js';
+import type { LibraryCell, LibraryRef, LibraryTestPlan } from '../libraries/test-library.js';
 import { InputError } from '../scenarios/index.js';
 import { eachOf } from './each-of.js';
-import type { GuestCells } from './guest-tasks.js';
+import type { LibraryCells } from './library-tasks.js';
 import { WorkerPool } from './pool.js';
 
 /** A row of the matrix of libraries and faults. */
@@ -12,7 +12,7 @@ export interface MatrixRow {
   readonly belief: string;
   /** On how many nodes it runs; `null` where each class of faults says that. */
   readonly nodes: number | null;
-  readonly cells: readonly GuestCell[];
+  readonly cells: readonly LibraryCell[];
   /** Why the library could not be run, or not to the end. */
   readonly error: string | null;
 }
@@ -31,7 +31,7 @@ const CLASSES = 4;
 /** What came of some cells of a row: they, or why there are none. */
 interface Outcome {
   readonly id: string;
-  readonly made: GuestCells | null;
+  readonly made: LibraryCells | null;
   readonly error: string | null;
 }
 
@@ -42,20 +42,20 @@ interface Outcome {
  * @throws InputError for a file of one's own that makes no lock.
  */
 export async function runMatrix(
-  guests: readonly LibraryRef[],
+  libraries: readonly LibraryRef[],
   faults: readonly string[],
   plan: Pick<LibraryTestPlan, 'runs' | 'seed' | 'shrink' | 'nodes'>,
   { workers, signal, onCells }: MatrixOptions,
 ): Promise<MatrixRow[]> {
-  const tasks = guests.flatMap((guest) =>
-    inGroups(faults).map((some): LibraryTestPlan => ({ ...plan, guest, faults: some })),
+  const tasks = libraries.flatMap((library) =>
+    inGroups(faults).map((some): LibraryTestPlan => ({ ...plan, library, faults: some })),
   );
   const size = Math.min(workers, tasks.length);
   const pool = new WorkerPool(size, 'fresh thread');
   let done = 0;
   try {
     const outcomes = await eachOf(tasks, size, signal, async (task): Promise<Outcome> => {
-      const { id } = task.guest;
+      const { id } = task.library;
       try {
         const made = await pool.run('testCells', task);
         done += task.faults.length;
@@ -67,7 +67,7 @@ export async function runMatrix(
     });
     const refused = outcomes.find(({ made }) => made !== null && made.refused !== null)?.made?.refused;
     if (typeof refused === 'string') throw new InputError(refused);
-    return guests
+    return libraries
       .map(({ id }) =>
         rowOf(
           id,

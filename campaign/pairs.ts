@@ -1,6 +1,6 @@
-import type { Library } from '../guests/libraries/index.js';
-import { canShareKey, type Migration } from '../guests/mix.js';
-import type { PairPlan, PairResult } from '../guests/search/pairs.js';
+import type { Library } from '../libraries/adapters/index.js';
+import { canShareKey, type Migration } from '../libraries/mix.js';
+import type { PairPlan, PairResult } from '../libraries/search/pairs.js';
 import { eachOf } from './each-of.js';
 import { WorkerPool } from './pool.js';
 

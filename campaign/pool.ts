@@ -2,10 +2,10 @@ import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { Tinypool } from 'tinypool';
-import type * as guestTasks from './guest-tasks.js';
+import type * as libraryTasks from './library-tasks.js';
 import type * as tasks from './tasks.js';
 
-type Tasks = typeof tasks & typeof guestTasks;
+type Tasks = typeof tasks & typeof libraryTasks;
 type TaskName = keyof Tasks;
 
 /**
@@ -14,15 +14,15 @@ type TaskName = keyof Tasks;
 export type WorkerKind = 'thread' | 'process' | 'fresh thread';
 
 const TASKS = fileURLToPath(new URL('./tasks.js', import.meta.url));
-const GUEST_TASKS = fileURLToPath(new URL('./guest-tasks.js', import.meta.url));
+const LIBRARY_TASKS = fileURLToPath(new URL('./library-tasks.js', import.meta.url));
 const FILES: Readonly<Record<TaskName, string>> = {
   range: TASKS,
   unit: TASKS,
   hunt: TASKS,
-  testCells: GUEST_TASKS,
-  guestUnit: GUEST_TASKS,
-  alone: GUEST_TASKS,
-  pairs: GUEST_TASKS,
+  testCells: LIBRARY_TASKS,
+  libraryUnit: LIBRARY_TASKS,
+  alone: LIBRARY_TASKS,
+  pairs: LIBRARY_TASKS,
 };
 /** A worker that is to end is in the middle of a task, and hears nothing until that is over. */
 const TERMINATE_MS = 5_000;

@@ -1,6 +1,6 @@
 import { inlineFor } from './inlining.js';
 import { canWork, type WorkerKind, WorkerPool } from './pool.js';
-import { type CampaignRange, type CampaignSpec, isGuest } from './spec.js';
+import { type CampaignRange, type CampaignSpec, isLibrary } from './spec.js';
 import { runUnit, type UnitResult } from './unit.js';
 
 /** Makes ranges of a campaign, so many at a time at most. */
@@ -21,11 +21,11 @@ export class RangeRunner {
   /** Makes one range. */
   async make(range: CampaignRange): Promise<UnitResult> {
     const plan = this.spec.searches[range.search]?.plan ?? this.spec.searches[0].plan;
-    if (isGuest(plan)) {
+    if (isLibrary(plan)) {
       // Whatever a library leaves behind is gone with its thread.
-      if (canWork()) return await this.pool('fresh thread').run('guestUnit', { plan, range });
-      const { runGuestUnit } = await import('./guest-unit.js');
-      return await runGuestUnit(plan, range);
+      if (canWork()) return await this.pool('fresh thread').run('libraryUnit', { plan, range });
+      const { runLibraryUnit } = await import('./library-unit.js');
+      return await runLibraryUnit(plan, range);
     }
     if (!this.isHere) return await this.pool('thread').run('unit', { plan, range });
     // So that signals get through between ranges.

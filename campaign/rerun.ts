@@ -2,7 +2,7 @@ import { InputError } from '../scenarios/index.js';
 import { engineHash } from './engine.js';
 import { type CampaignPart, mergeParts, noPart } from './part.js';
 import { runInline } from './range-runner.js';
-import { type CampaignRange, CampaignRanges, type CampaignSpec, guestsOf } from './spec.js';
+import { type CampaignRange, CampaignRanges, type CampaignSpec, librariesOf } from './spec.js';
 import type { UnitResult } from './unit.js';
 
 /** A range that was made again by itself. */
@@ -21,7 +21,7 @@ export interface RerunResult {
  */
 export async function rerunRange(part: CampaignPart, index: number): Promise<RerunResult> {
   const { spec, done } = part;
-  mergeParts(part, noPart({ ...spec, engine: engineHash(guestsOf(spec)) }));
+  mergeParts(part, noPart({ ...spec, engine: engineHash(librariesOf(spec)) }));
   if (!done.some(([from, to]) => from <= index && index < to)) throw new InputError(notMade(index));
   const range = new CampaignRanges(spec).at(index);
   return { spec, range, digest: null, unit: await runInline(spec, range) };

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
-import type { FaultClass } from '../guests/search/fault-classes.js';
-import type { LibraryRef } from '../guests/test-library.js';
+import type { FaultClass } from '../libraries/search/fault-classes.js';
+import type { LibraryRef } from '../libraries/test-library.js';
 import type { SearchPlan } from '../search/range.js';
 
 /** A search with a library as it is, instead of the lock of `core`. Plain data. */
-export interface GuestPlan {
-  readonly guest: LibraryRef;
+export interface LibraryPlan {
+  readonly library: LibraryRef;
   /** What is done to it. */
   readonly faults: FaultClass;
   /** Any string. */
@@ -18,7 +18,7 @@ export interface CampaignSearch {
   readonly name: string;
   /** Its share against the others, a whole number from 1. */
   readonly weight: number;
-  readonly plan: SearchPlan | GuestPlan;
+  readonly plan: SearchPlan | LibraryPlan;
 }
 
 /** What a campaign is to do. Plain data: the same for all that take part. */
@@ -48,13 +48,13 @@ export interface CampaignRange {
 }
 
 /** Whether a search is one of a library. */
-export function isGuest(plan: CampaignSearch['plan']): plan is GuestPlan {
-  return 'guest' in plan;
+export function isLibrary(plan: CampaignSearch['plan']): plan is LibraryPlan {
+  return 'library' in plan;
 }
 
 /** The libraries of a campaign. */
-export function guestsOf({ searches }: Pick<CampaignSpec, 'searches'>): LibraryRef[] {
-  return searches.flatMap(({ plan }) => (isGuest(plan) ? [plan.guest] : []));
+export function librariesOf({ searches }: Pick<CampaignSpec, 'searches'>): LibraryRef[] {
+  return searches.flatMap(({ plan }) => (isLibrary(plan) ? [plan.library] : []));
 }
 
 /** The ranges of a campaign: searches take turns by weight, each with its runs in order. */

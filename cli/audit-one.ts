@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 import { AUDIT_REPLAY, type AuditPlan, auditInThread, CLIENT_KINDS, type Finding } from '../audit/index.js';
-import { formatClientFailure, parseClientFailure, replayOf } from '../guests/failure-file.js';
-import { guestPage } from '../guests/recording.js';
+import { formatClientFailure, parseClientFailure, replayOf } from '../libraries/failure-file.js';
+import { libraryPage } from '../libraries/recording.js';
 import { InputError, show } from '../scenarios/input-error.js';
 import { shellCommand } from '../text/shell.js';
 import type { Audited, WrittenFinding } from './audit-text.js';
@@ -129,6 +129,6 @@ function withPage(finding: Finding, name: string, { path, again }: Written, io: 
   const replay = path === null ? again : shellCommand(io.command, 'audit', '--replay', path);
   const text = finding.text.replaceAll(AUDIT_REPLAY, replay);
   if (path === null || finding.recording === null) return { ...finding, schedule: path, page: null, replay, text };
-  const page = guestPage(name, basename(path, '.json'), finding.recording, replay);
+  const page = libraryPage(name, basename(path, '.json'), finding.recording, replay);
   return { ...finding, schedule: path, page: writeRecording(besideFile(path), page, io), replay, text };
 }

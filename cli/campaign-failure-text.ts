@@ -1,13 +1,13 @@
-import { type CampaignSpec, isGuest } from '../campaign/index.js';
+import { type CampaignSpec, isLibrary } from '../campaign/index.js';
 import type { Failure } from '../campaign/unit.js';
-import { REPLAY } from '../guests/test-library.js';
+import { REPLAY } from '../libraries/test-library.js';
 import { judge } from '../properties/index.js';
 import { formatCounterexample, preventions } from '../report/index.js';
 
 /** A failure as text: who, when, why, and what prevents it. */
 export function failureText({ property, schedule, search, run, events, text }: Failure, spec: CampaignSpec): string {
   if (text !== undefined)
-    return text.replace(REPLAY, `lockstep libraries --replay <the schedule> --only ${guestOf(spec, search)}`);
+    return text.replace(REPLAY, `lockstep libraries --replay <the schedule> --only ${libraryOf(spec, search)}`);
   const judgement = judge(schedule, [property], true);
   const violation = judgement.violations.find((it) => it.property === property);
   if (violation === undefined) return 'It does not reproduce with this build.\n';
@@ -25,7 +25,7 @@ export function failureText({ property, schedule, search, run, events, text }: F
   });
 }
 
-function guestOf({ searches }: CampaignSpec, search: number): string {
+function libraryOf({ searches }: CampaignSpec, search: number): string {
   const plan = searches[search]?.plan;
-  return plan !== undefined && isGuest(plan) ? plan.guest.id : '';
+  return plan !== undefined && isLibrary(plan) ? plan.library.id : '';
 }

@@ -1,10 +1,10 @@
-import { type CampaignPart, isGuest } from '../campaign/index.js';
-import { kindOf } from '../guests/search/kinds.js';
+import { type CampaignPart, isLibrary } from '../campaign/index.js';
+import { kindOf } from '../libraries/search/kinds.js';
 import { judge } from '../properties/index.js';
 import { preventions, tellingOf, violationSentence } from '../report/index.js';
-import { failureScenario, writeFailure, writeGuestFailure } from './failure-file.js';
-import { clientOf } from './guest-names.js';
+import { failureScenario, writeFailure, writeLibraryFailure } from './failure-file.js';
 import type { Io } from './io.js';
+import { clientOf } from './library-names.js';
 
 /**
  * Writes each failure of a campaign: as a scenario, which replays; that of a library as a schedule for it. `path` is
@@ -16,17 +16,17 @@ export function writeFailuresOf(
 ): { readonly path: string | null; readonly shape: string }[] {
   return failures.flatMap(({ shape, property, search, run, schedule, events }) => {
     const plan = spec.searches[search]?.plan;
-    if (plan !== undefined && isGuest(plan)) {
+    if (plan !== undefined && isLibrary(plan)) {
       // Another search of the same library may have one in the same run.
-      const id = `${plan.guest.id}-${plan.faults.id}-${property}-${run + 1}`.replace(/[^\w.-]+/g, '-');
-      const { faults, guest } = plan;
+      const id = `${plan.library.id}-${plan.faults.id}-${property}-${run + 1}`.replace(/[^\w.-]+/g, '-');
+      const { faults, library } = plan;
       const failure = {
-        client: clientOf(guest, io.cwd),
+        client: clientOf(library, io.cwd),
         kind: kindOf({ property }),
         extending: faults.extendsItself ?? false,
         schedule,
       };
-      return [{ path: writeGuestFailure(failure, id, io), shape }];
+      return [{ path: writeLibraryFailure(failure, id, io), shape }];
     }
     const judgement = judge(schedule, [property], true);
     const violation = judgement.violations.find((it) => it.property === property);

@@ -1,7 +1,7 @@
 import {
   type CampaignPart,
   CampaignRanges,
-  isGuest,
+  isLibrary,
   missingFrom,
   rangesDone,
   totalOf,
@@ -33,7 +33,7 @@ function campaignPass(part: CampaignPart, io: Io): PassReport {
         .map((it) => (isHit ? `${formatCount(total.exercised[it])} ${COVERAGE_LABELS[it]}` : COVERAGE_LABELS[it])),
     );
   // Where runs are drawn to have certain trouble, no share is told.
-  const isDrawn = !spec.searches.some(({ plan }) => isGuest(plan));
+  const isDrawn = !spec.searches.some(({ plan }) => isLibrary(plan));
   return {
     ...emptyPass(io),
     subject: `campaign of ${plural(spec.searches.length, 'search', 'searches')}, ${plural(count, 'range')}`,

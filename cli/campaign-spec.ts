@@ -1,18 +1,18 @@
-import { type CampaignSearch, type CampaignSpec, engineHash, guestsOf } from '../campaign/index.js';
-import { LIBRARIES } from '../guests/libraries/index.js';
-import { FAULT_CLASSES, type FaultClass, GUEST_POLICY } from '../guests/search/fault-classes.js';
-import type { LibraryRef } from '../guests/test-library.js';
+import { type CampaignSearch, type CampaignSpec, engineHash, librariesOf } from '../campaign/index.js';
+import { LIBRARIES } from '../libraries/adapters/index.js';
+import { FAULT_CLASSES, type FaultClass, LIBRARY_POLICY } from '../libraries/search/fault-classes.js';
+import type { LibraryRef } from '../libraries/test-library.js';
 import { InputError } from '../scenarios/input-error.js';
 import { faultChoice } from '../search/fault-choice.js';
 import type { CampaignFlags, Weighted } from './campaign-flags.js';
 import { planOf } from './check-plan.js';
-import { known, ownGuest } from './guest-names.js';
+import { known, ownLibrary } from './library-names.js';
 import { loadScenario } from './scenario-file.js';
 import { flag } from './values.js';
 
 /** A thousand ranges for most; one is some seconds of work. */
 const RANGE_RUNS = 20_000;
-const GUEST_RANGE_RUNS = 500;
+const LIBRARY_RANGE_RUNS = 500;
 /** Where only the time is limited. */
 const ENDLESS = 1_000_000_000;
 const SEED = '1';
@@ -27,29 +27,29 @@ export function specOf(flags: CampaignFlags, cwd: string): CampaignSpec {
   if (flags.faultClasses !== undefined && flags.faults !== undefined) {
     throw new InputError('--fault-classes: it says which faults there are; leave out --faults');
   }
-  const searches = [...lockSearches(flags, cwd), ...guestSearches(flags, cwd)];
+  const searches = [...lockSearches(flags, cwd), ...librarySearches(flags, cwd)];
   const [first, ...rest] = searches;
   if (first === undefined) throw new InputError('--fault-classes: there is none for these');
-  const guests = guestsOf({ searches: [first, ...rest] });
+  const libraries = librariesOf({ searches: [first, ...rest] });
   // Limits are the same for all, and known to those that draw for the lock.
   const runs = planOf({ ...flags, shrink: true }, null).runs ?? ENDLESS;
   return {
     schema: 'lockstep.campaign/1',
     searches: [first, ...rest],
     runs,
-    rangeRuns: Math.min(runs, flags.rangeRuns ?? (guests.length > 0 ? GUEST_RANGE_RUNS : RANGE_RUNS)),
+    rangeRuns: Math.min(runs, flags.rangeRuns ?? (libraries.length > 0 ? LIBRARY_RANGE_RUNS : RANGE_RUNS)),
     budgetMs: flags.budget === undefined ? null : flags.budget / 1000,
     stopAfter: flags.untilFound ?? null,
-    engine: engineHash(guests),
+    engine: engineHash(libraries),
   };
 }
 
 /** Profiles by classes of faults; as the other flags say, where neither is named. */
 function lockSearches(flags: CampaignFlags, cwd: string): CampaignSearch[] {
-  const { profiles = AS_GIVEN, faultClasses: classes = AS_GIVEN, libraries: guests, seed = SEED } = flags;
-  if (guests !== undefined && flags.profiles === undefined && flags.profile === undefined) return [];
+  const { profiles = AS_GIVEN, faultClasses: classes = AS_GIVEN, libraries, seed = SEED } = flags;
+  if (libraries !== undefined && flags.profiles === undefined && flags.profile === undefined) return [];
   const around = flags.around === undefined ? null : loadScenario(flags.around, cwd).schedule;
-  const own = guests === undefined ? classes : classes.filter(({ text }) => !isOfGuests(text));
+  const own = libraries === undefined ? classes : classes.filter(({ text }) => !isOfLibraries(text));
   return profiles.flatMap((profile) =>
     own.map((faults): CampaignSearch => {
       const name = [profile.text, faults.text].filter((part) => part !== '').join(' with ');
@@ -58,7 +58,7 @@ function lockSearches(flags: CampaignFlags, cwd: string): CampaignSearch[] {
           ...flags,
           shrink: true,
           // Searches of one campaign draw apart from each other; one alone draws as `check` does.
-          seed: profiles.length * classes.length === 1 && guests === undefined ? seed : `${seed} ${name}`,
+          seed: profiles.length * classes.length === 1 && libraries === undefined ? seed : `${seed} ${name}`,
           ...(profile.text === '' ? {} : { profile: profile.text }),
           ...(faults.text === '' ? {} : { faults: flag('--fault-classes', faultChoice)(faults.text) }),
         },
@@ -74,31 +74,31 @@ function lockSearches(flags: CampaignFlags, cwd: string): CampaignSearch[] {
 }
 
 /** Libraries by classes of faults: those of `lockstep libraries`, or amounts; all of the former, where none is named. */
-function guestSearches(flags: CampaignFlags, cwd: string): CampaignSearch[] {
-  const { libraries: guests = [], faultClasses: classes = ALL_CLASSES, seed = SEED } = flags;
+function librarySearches(flags: CampaignFlags, cwd: string): CampaignSearch[] {
+  const { libraries = [], faultClasses: classes = ALL_CLASSES, seed = SEED } = flags;
   const isAlone = flags.profiles === undefined && flags.profile === undefined;
   const odd = (['strategy', 'properties', 'around', 'exceed'] as const).find((name) => flags[name] !== undefined);
-  if (guests.length > 0 && isAlone && odd !== undefined) {
+  if (libraries.length > 0 && isAlone && odd !== undefined) {
     throw new InputError(`--libraries: libraries are drawn for and judged in one way; leave out --${odd}`);
   }
-  return guests.flatMap((named) => {
-    const guest = guestNamed(named.text, cwd);
+  return libraries.flatMap((named) => {
+    const library = libraryNamed(named.text, cwd);
     return classes.map((faults): CampaignSearch => {
-      const name = `${guest.id} with ${faults.text}`;
-      const plan = { guest, faults: classOf(faults.text, flags), seed: `${seed} ${name}` };
+      const name = `${library.id} with ${faults.text}`;
+      const plan = { library, faults: classOf(faults.text, flags), seed: `${seed} ${name}` };
       return { name, weight: named.weight * faults.weight, plan };
     });
   });
 }
 
-function guestNamed(text: string, cwd: string): LibraryRef {
-  if (/[\\/]|\.[cm]?[jt]s$/.test(text)) return ownGuest(text, cwd, '--libraries');
+function libraryNamed(text: string, cwd: string): LibraryRef {
+  if (/[\\/]|\.[cm]?[jt]s$/.test(text)) return ownLibrary(text, cwd, '--libraries');
   const ids = LIBRARIES.map(({ id }) => id);
   known([text], ids, '--libraries');
   return { id: text };
 }
 
-function isOfGuests(text: string): boolean {
+function isOfLibraries(text: string): boolean {
   return FAULT_CLASSES.some(({ id }) => id === text);
 }
 
@@ -108,5 +108,5 @@ function classOf(text: string, flags: CampaignFlags): FaultClass {
   if (named !== undefined) return named;
   const faults = flag('--fault-classes', faultChoice)(text);
   const { faultModel } = planOf({ ...flags, shrink: true, faults }, null);
-  return { id: text, title: text, story: text, faultModel: { ...faultModel, policy: GUEST_POLICY } };
+  return { id: text, title: text, story: text, faultModel: { ...faultModel, policy: LIBRARY_POLICY } };
 }

@@ -1,7 +1,7 @@
 import {
   type CampaignPart,
   CampaignRanges,
-  isGuest,
+  isLibrary,
   missingFrom,
   perMillionWords,
   rangesDone,
@@ -61,7 +61,7 @@ export function partText(part: CampaignPart, what: string): string {
 function noneText({ spec }: CampaignPart, runs: number, isWhole: boolean): string {
   if (runs === 0) return 'Nothing has been searched.';
   // Where runs are drawn to have certain trouble, no share is told.
-  if (spec.searches.some(({ plan }) => isGuest(plan))) return `No violation${isWhole ? '' : ' so far'}.`;
+  if (spec.searches.some(({ plan }) => isLibrary(plan))) return `No violation${isWhole ? '' : ' so far'}.`;
   const share = (greatestShare(runs) * 100).toPrecision(2);
   return `No violation${isWhole ? '' : ' so far'}: fewer than ${share} % of the schedules that it draws violate something, at 95 %.`;
 }

@@ -1,4 +1,4 @@
-import { type ClientFailure, formatClientFailure } from '../guests/failure-file.js';
+import { type ClientFailure, formatClientFailure } from '../libraries/failure-file.js';
 import { judgedProperties } from '../properties/expectation.js';
 import type { Judgement } from '../properties/index.js';
 import { type Prevention, propertyLabel } from '../report/index.js';
@@ -100,10 +100,10 @@ export function writeScenario(scenario: Scenario, folder: string, io: Io): strin
   return writeIfPossible(`${folder}/${fileName(scenario.id)}.json`, formatScenario(scenario), io);
 }
 
-/** Where failures of guests go. They replay with their library only, and are no known failures of the lock. */
-const GUEST_FAILURES = '.lockstep/libraries';
+/** Where failures of libraries go. They replay with their library only, and are no known failures of the lock. */
+const LIBRARY_FAILURES = '.lockstep/libraries';
 
-/** The same for a failure of a guest. */
-export function writeGuestFailure(failure: Omit<ClientFailure, 'schema'>, id: string, io: Io): string | null {
-  return writeIfPossible(`${GUEST_FAILURES}/${fileName(id)}.json`, formatClientFailure(failure), io);
+/** The same for a failure of a library. */
+export function writeLibraryFailure(failure: Omit<ClientFailure, 'schema'>, id: string, io: Io): string | null {
+  return writeIfPossible(`${LIBRARY_FAILURES}/${fileName(id)}.json`, formatClientFailure(failure), io);
 }

@@ -148,8 +148,8 @@ export const SHELLS = ['bash', 'zsh', 'fish'] as const;
 /** A shell that can be completed. */
 export type Shell = (typeof SHELLS)[number];
 
-/** Flags of `guests`. */
-export interface GuestsFlags {
+/** Flags of `libraries`. */
+export interface LibrariesFlags {
   readonly only?: readonly string[];
   /** A module of the user's own. */
   readonly file?: string;

@@ -12,7 +12,7 @@ afterEach(() => vi.unstubAllEnvs());
 const { stdout: usage } = await lockstep(['--help']);
 const verbs = [...usage.slice(usage.indexOf('Commands:')).matchAll(/^ {2}([a-z]+) /gm)]
   .map(([, verb = '']) => verb)
-  // Examples about several machines and their queue are in the tests of campaigns; those of guests need the build, and mcp a
+  // Examples about several machines and their queue are in the tests of campaigns; those of libraries need the build, and mcp a
   // client.
   .filter((verb) => !['campaign', 'libraries', 'mcp'].includes(verb));
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, realpathSync, statSync } from 'node:fs';
 import { relative, resolve, sep } from 'node:path';
 import { CLIENT_KINDS, PROMISES } from '../audit/index.js';
-import { PROPERTY_OF } from '../guests/search/kinds.js';
+import { PROPERTY_OF } from '../libraries/search/kinds.js';
 import { PROPERTIES } from '../properties/property-info.js';
 import { InputError, show } from '../scenarios/input-error.js';
 import * as z from '../scenarios/zod.js';

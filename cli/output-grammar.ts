@@ -3,7 +3,7 @@ import * as z from '../scenarios/zod.js';
 import { PARAMETERS } from '../search/safety-map/index.js';
 import { advise } from './advise-grammar.js';
 import { doctor } from './doctor-grammar.js';
-import { guestPairs } from './pairs-grammar.js';
+import { libraryPairs } from './pairs-grammar.js';
 import { risk, typicalRates } from './risk-grammar.js';
 
 /*
@@ -265,8 +265,8 @@ const verify = z.strictObject({
   doubts: z.array(z.strictObject(found)),
 });
 
-const guests = z.strictObject({
-  schema: z.literal('lockstep.guests/1'),
+const libraries = z.strictObject({
+  schema: z.literal('lockstep.libraries/1'),
   seed: z.string(),
   runs: count,
   rows: z.array(
@@ -379,8 +379,8 @@ export const outputGrammar: z.ZodType = z.union([
   explore,
   mutants,
   verify,
-  guests,
-  guestPairs,
+  libraries,
+  libraryPairs,
   audit,
   audits,
   campaign,

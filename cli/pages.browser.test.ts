@@ -71,7 +71,7 @@ inBrowser('a run of a library is a page that says it is recorded', async (browse
     ...['libraries', '--replay', file, '--only', 'redlock5', '--format', 'html'],
   );
   expect([code, stderr]).toEqual([Exit.violated, '']);
-  const watched = await pageOf(browser, 'guest-S03', stdout);
+  const watched = await pageOf(browser, 'library-S03', stdout);
   expect(await watched.page.locator('h1').innerText()).toContain('mutual exclusion');
   expect(await watched.page.locator('.sentence').first().innerText()).toContain('c1 and c2 both held a');
   await isRecording(watched, 'the code of redlock5 is not in it');

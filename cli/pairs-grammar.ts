@@ -2,9 +2,9 @@ import * as z from '../scenarios/zod.js';
 
 const count = z.int().min(0);
 
-/** What `guests --pair` and `--pairs` print with `--json`. */
-export const guestPairs: z.ZodType = z.strictObject({
-  schema: z.literal('lockstep.guest-pairs/1'),
+/** What `libraries --pair` and `--pairs` print with `--json`. */
+export const libraryPairs: z.ZodType = z.strictObject({
+  schema: z.literal('lockstep.library-pairs/1'),
   seed: z.string(),
   runs: count.describe('schedules of each class of faults'),
   libraries: z.array(z.strictObject({ id: z.string(), version: z.string(), commands: z.array(z.string()) })),

@@ -1,10 +1,10 @@
-import { MATRIX } from '../guests/libraries/index.js';
-import { canShareKey, type Migration } from '../guests/mix.js';
+import { MATRIX } from '../libraries/adapters/index.js';
+import { canShareKey, type Migration } from '../libraries/mix.js';
 import type { Fate, Fault, LockPlan, Schedule } from '../scenarios/index.js';
 import { faultName } from '../search/shrinking/pieces.js';
 import { textTable } from './text-table.js';
 
-/** What `guests --pairs --json` prints. */
+/** What `libraries --pairs --json` prints. */
 export interface PairsReport {
   readonly seed: string;
   /** Of each class of faults. */

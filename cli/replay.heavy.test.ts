@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { formatClientFailure, type RecordedClient } from '../guests/failure-file.js';
+import { formatClientFailure, type RecordedClient } from '../libraries/failure-file.js';
 import { findScenario, loadCatalogue } from '../scenarios/catalogue.js';
 import { formatScenario, formatSchedule } from '../scenarios/index.js';
 import { replayScenario } from './replay-all.js';

@@ -13,9 +13,9 @@ import { applyConfig, configChoice, isConfigured, loadConfig } from './config.js
 import { defineDoctor } from './doctor-command.js';
 import { Exit } from './exit-codes.js';
 import { defineExplore } from './explore-command.js';
-import { defineGuests } from './guests-command.js';
 import { defineHelp, fitted } from './help-command.js';
 import { type Finish, type Io, printableOut, say, widthOf } from './io.js';
+import { defineLibraries } from './libraries-command.js';
 import { defineList } from './list-command.js';
 import { defineMcp } from './mcp-command.js';
 import { defineMutants } from './mutants-command.js';
@@ -106,7 +106,7 @@ function makeProgram(io: Io, finish: Finish): Command {
   defineList(program, io, finish);
   definePlayground(program, io, finish);
   defineMutants(program, io, finish);
-  defineGuests(program, io, finish);
+  defineLibraries(program, io, finish);
   defineAudit(program, io, finish);
   defineMcp(program, io, finish);
   defineVerify(program, io, finish);

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { isClientFailure, parseClientFailure, replayOf } from '../guests/failure-file.js';
+import { isClientFailure, parseClientFailure, replayOf } from '../libraries/failure-file.js';
 import { findScenario } from '../scenarios/catalogue.js';
 import { parseScenarioText, parseScheduleText, type Scenario, type Schedule } from '../scenarios/index.js';
 import { InputError } from '../scenarios/input-error.js';

@@ -57,7 +57,7 @@ export class Exchange {
     withText: boolean,
     remote: RemoteCall | null,
   ): Message {
-    // What guests send holds on to much of theirs, and their worlds make one run.
+    // What libraries send holds on to much of theirs, and their worlds make one run.
     if (remote !== null) return new Message(lock, node, place, command, send, withText, remote);
     const { messages } = this;
     const index = this.messageCount++;

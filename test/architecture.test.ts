@@ -145,7 +145,7 @@ describe('the direction of imports', () => {
     expect(wrong('real/a.ts', "import '../sim/index.js';")).toHaveLength(1);
     expect(wrong('report/a.ts', "import '../real/index.js';")).toHaveLength(1);
     expect(wrong('cli/a.ts', "import '../real/index.js';\nimport '../sim/index.js';")).toEqual([]);
-    expect(wrong('guests/a.ts', "import '../real/index.js';")).toEqual([]);
+    expect(wrong('libraries/a.ts', "import '../real/index.js';")).toEqual([]);
     expect(wrong('core/a.ts', "import '../bench/index.js';")).toHaveLength(1);
   });
 

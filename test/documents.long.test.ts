@@ -124,7 +124,7 @@ describe.skipIf(!canRunOnRedis(title))(title, () => {
   it.each(told)('$document', { timeout: 240_000 }, async ({ commands }) => {
     // One after the other in one folder: what one leaves behind, another goes on with.
     const cwd = emptyFolder();
-    const right = readFileSync(join(TOP, 'guests/testing/clients/right-locks.ts'), 'utf8');
+    const right = readFileSync(join(TOP, 'libraries/testing/clients/right-locks.ts'), 'utf8');
     writeFileSync(
       join(cwd, 'my-lock-class.ts'),
       right.replace('class HandleLock', 'class MyLock').replaceAll('HandleLock', 'MyLock'),
@@ -220,7 +220,7 @@ describe.skipIf(!canRunOnRedis('code of the documents'))('code of the documents'
       for (const part of ['src', 'test']) mkdirSync(join(folder, part));
       const [name, file] = text.includes("'redis'")
         ? ['NodeRedisLock', 'bench/socket-locks']
-        : ['HandleLock', 'guests/testing/clients/right-locks'];
+        : ['HandleLock', 'libraries/testing/clients/right-locks'];
       const own = `export { ${name} as MyLock } from '../../../${file}.js';\n`;
       writeFileSync(join(folder, 'src/my-lock.ts'), own);
       writeFileSync(join(folder, 'test/my-lock.test.ts'), text.replace("from 'vitest'", "from 'node:test'"));
@@ -255,7 +255,7 @@ describe.skipIf(!canRunOnRedis('code of the documents'))('code of the documents'
 });
 
 it('the rows of libraries in the README are what the command prints', async () => {
-  const argv = ['guests', '--runs', '20', '--no-shrink', '--faults', 'spikes-fifo,drift,long-delays,even'];
+  const argv = ['libraries', '--runs', '20', '--no-shrink', '--faults', 'spikes-fifo,drift,long-delays,even'];
   const { stdout } = await started(argv).end;
   const rows = stdout
     .split('\n')

@@ -181,9 +181,9 @@ describe('in an empty folder, with nothing else installed', () => {
     expect(queue.stderr).toBe(
       'lockstep: --queue: it needs the package bullmq, which is not installed; npm install bullmq\n',
     );
-    const guests = await lockstep('libraries', '--runs', '1', '--only', 'redlock4,redis-semaphore');
-    expect(guests).toMatchObject({ code: 2, stderr: '' });
-    expect(guests.stdout).toBe(
+    const libraries = await lockstep('libraries', '--runs', '1', '--only', 'redlock4,redis-semaphore');
+    expect(libraries).toMatchObject({ code: 2, stderr: '' });
+    expect(libraries.stdout).toBe(
       'redlock4 could not be run: it is not installed; npm install redlock4@npm:redlock@4.2.0 ioredis@5.11.1\n' +
         'redis-semaphore could not be run: it is not installed; npm install redis-semaphore@5.8.0 ioredis@5.11.1\n',
     );

@@ -1,6 +1,6 @@
 import { type PairsReport, pairsText } from '../cli/pairs-text.js';
 
-/** `docs/pairs.md` of what `guests --pairs --json` printed. */
+/** `docs/pairs.md` of what `libraries --pairs --json` printed. */
 export function pairsPage(report: PairsReport): string {
   const { libraries, pairs, schedules, runs, seed } = report;
   const unsafe = pairs.filter(({ verdict }) => verdict === 'unsafe');

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { PairsReport } from '../cli/pairs-text.js';
-import { MATRIX } from '../guests/libraries/index.js';
-import { arranged } from '../guests/mix.js';
-import { eventsOf, isOfMix } from '../guests/search/pairs.js';
-import { loadGuest } from '../guests/test-library.js';
+import { MATRIX } from '../libraries/adapters/index.js';
+import { arranged } from '../libraries/mix.js';
+import { eventsOf, isOfMix } from '../libraries/search/pairs.js';
+import { loadLibrary } from '../libraries/test-library.js';
 
 const report: PairsReport = JSON.parse(readFileSync(new URL('pairs.json', import.meta.url), 'utf8'));
 const unsafe = report.pairs.filter(({ verdict }) => verdict === 'unsafe');
@@ -19,7 +19,7 @@ describe.each(MATRIX)('pairs with $id as the old one (npm run -s docs:pairs)', (
   const its = unsafe.filter(({ old }) => old === id);
 
   it.each(its)('$old, joined by $joining, $nodes nodes, same key $sameKey: $schedule', async (pair) => {
-    const mix = await loadGuest({ id: `${pair.old},${pair.joining}`, sameKey: pair.sameKey });
+    const mix = await loadLibrary({ id: `${pair.old},${pair.joining}`, sameKey: pair.sameKey });
     const common = report.schedules[pair.schedule ?? ''] ?? expect.fail(`no schedule ${pair.schedule}`);
     const schedule = arranged(common, mix);
     expect(await isOfMix(mix, schedule)).toBe(true);

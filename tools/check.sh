@@ -6,7 +6,7 @@ others=$(mktemp)
 trap 'rm -f "$others"' EXIT
 { npm run -s types && npm run -s lint; } >"$others" 2>&1 &
 others_pid=$!
-npx vitest run --experimental.fsModuleCache --project unit --project guests --project mock "$@"
+npx vitest run --experimental.fsModuleCache --project unit --project libraries --project mock "$@"
 status=$?
 wait "$others_pid" || status=1
 cat "$others"

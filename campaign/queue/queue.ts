@@ -5,7 +5,7 @@ import { InputError } from '../../scenarios/index.js';
 import { engineHash } from '../engine.js';
 import { RangeRunner, runInline } from '../range-runner.js';
 import { notMade, type RerunResult } from '../rerun.js';
-import { CampaignRanges, type CampaignSpec, guestsOf } from '../spec.js';
+import { CampaignRanges, type CampaignSpec, librariesOf } from '../spec.js';
 import { bullmq, connect, type QueueAddress } from './connection.js';
 import { ResultStore, skewed } from './result-store.js';
 import { type CampaignState, stateOf } from './state.js';
@@ -77,7 +77,7 @@ export class QueuedCampaign implements AsyncDisposable {
   /** @throws InputError if the campaign is not there, or for another engine. */
   async join(): Promise<CampaignSpec> {
     const spec = await this.ledger.spec();
-    const own = engineHash(guestsOf(spec));
+    const own = engineHash(librariesOf(spec));
     if (spec.engine !== own) throw new InputError(skewed(spec.engine, own));
     return spec;
   }

@@ -1,6 +1,6 @@
 import { SAFETY } from '../../properties/index.js';
 import { exceedBound, WITHIN_ASSUMPTIONS } from '../../search/index.js';
-import { type CampaignRange, type CampaignSearch, type CampaignSpec, isGuest } from '../spec.js';
+import { type CampaignRange, type CampaignSearch, type CampaignSpec, isLibrary } from '../spec.js';
 import { runUnit, type UnitResult } from '../unit.js';
 
 /** A campaign of so many ranges of 25 runs, in which some fail; searches by their weights. */
@@ -30,6 +30,6 @@ export function specFor(ranges: number, ...weights: readonly number[]): Campaign
 /** One range of such a campaign. */
 export function unitOf({ searches }: CampaignSpec, range: CampaignRange): UnitResult {
   const { plan } = searches[range.search] ?? searches[0];
-  if (isGuest(plan)) throw new TypeError('a range of a library takes a worker');
+  if (isLibrary(plan)) throw new TypeError('a range of a library takes a worker');
   return runUnit(plan, range);
 }

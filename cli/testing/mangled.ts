@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import seedrandom from 'seedrandom';
 import { expect } from 'vitest';
-import { formatClientFailure } from '../../guests/failure-file.js';
+import { formatClientFailure } from '../../libraries/failure-file.js';
 import { findScenario } from '../../scenarios/catalogue.js';
 import { formatScenario, formatSchedule } from '../../scenarios/index.js';
 import { sealedJson } from '../sealed.js';

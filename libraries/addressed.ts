@@ -1,0 +1,20 @@
+import type { Command } from '../core/index.js';
+import type { SimLock, SimNode } from '../sim/index.js';
+
+/** A command that a library sends. */
+export interface LibraryCommand extends Command {
+  /** When it was sent, µs of true time. */
+  readonly sentUs: number;
+}
+
+/** Commands, and what they are about. */
+export interface Addressed {
+  readonly lock: SimLock;
+  readonly command: LibraryCommand;
+  readonly said: string;
+  readonly at: SimNode;
+  /** What was done is answered by 0, or by nothing. */
+  readonly isInverted: boolean;
+  /** The client sends them by itself. */
+  readonly isGreeting: boolean;
+}

@@ -1,0 +1,53 @@
+import { expect, it } from 'vitest';
+import { lockFactoryOf } from './lock-factory.js';
+import type { MakeLock } from './lock-under-test.js';
+import { replayLibraries } from './run.js';
+import { plan, scheduleOf } from './testing/schedules.js';
+
+/** How a lock that nothing keeps alive says that it is lost, `afterMs` after it was acquired. */
+type Says = 'by a flag' | 'by a signal' | 'by an expiration in the past';
+
+/** A lock on one node that knows only by a timer of its own that it is lost. */
+function losing(afterMs: number, says: Says): MakeLock {
+  return ({ nodes: [node] }) => ({
+    async acquire(resource, ttlMs) {
+      if ((await node?.set(resource, 'mine', 'PX', ttlMs, 'NX')) !== 'OK') return null;
+      const over = new AbortController();
+      setTimeout(() => over.abort(), afterMs);
+      const release = async (): Promise<void> => {
+        over.abort();
+      };
+      if (says === 'by a signal') return { signal: over.signal, release };
+      if (says === 'by a flag') {
+        return {
+          get isHeld() {
+            return !over.signal.aborted;
+          },
+          release,
+        };
+      }
+      return {
+        get expiration() {
+          return over.signal.aborted ? 0 : Number.POSITIVE_INFINITY;
+        },
+        release,
+      };
+    },
+  });
+}
+
+async function overlap(afterMs: number, says: Says): Promise<readonly [number, number | null][]> {
+  const drawn = scheduleOf([[plan(0, null)], [plan(1_200_000, 5_000_000)]]);
+  const schedule = { ...drawn, cluster: { ...drawn.cluster, nodes: 1 } };
+  const { violations } = await replayLibraries(await lockFactoryOf('a lock', losing(afterMs, says), 500), schedule);
+  return violations.filter(({ kind }) => kind === 'belief').map(({ atUs, untilUs }) => [atUs, untilUs]);
+}
+
+it.each<Says>(['by a flag', 'by a signal', 'by an expiration in the past'])(
+  'a lock is held until it says otherwise, %s',
+  async (says) => {
+    // c1 has its answer at 2 ms, and c2 at 1 202 ms.
+    expect(await overlap(1_600, says)).toEqual([[1_202_000, 1_602_000]]);
+    expect(await overlap(1_100, says)).toEqual([]);
+  },
+);
