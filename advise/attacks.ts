@@ -127,7 +127,7 @@ function nodeFaults(stress: Stress): Fault[] {
     const node = `n${i}`;
     const voted = { atUs: votedAtUs(stress, i), edge: 'after' } as const;
     const faults: Fault[] = [];
-    if (loss.kind === 'forgets') faults.push({ kind: 'forget', ...voted, node });
+    if (loss.kind === 'forgets') faults.push({ kind: 'data-loss', ...voted, node });
     if (loss.kind === 'restarts') faults.push({ kind: 'crash', ...voted, node, ...restartOf(loss, driftPpm) });
     if (nodeStepUs > 0) faults.push({ kind: 'clock-step', ...voted, process: node, byUs: nodeStepUs });
     return faults;

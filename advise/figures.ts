@@ -112,7 +112,7 @@ export function leastGuard(stress: Stress, way: Way): Figure | null {
     of: 'guard',
     most: mostUs,
     computed: computedGuardUs(stress, wholeUs(way)),
-    breaks: 'action-in-belief',
+    breaks: 'no-stale-write',
     isUnsafe: (us) => isLate(writeSchedule(stress, guarded(us))),
     run: (us) => writeSchedule(stress, guarded(us)),
   });
@@ -131,7 +131,7 @@ export function leastTtl(stress: Stress, workUs: number, way: Way): Figure | nul
     from: MS,
     most: DAY_US,
     computed: computedTtlUs(stress, workUs, wholeUs(way)),
-    breaks: 'action-in-belief',
+    breaks: 'no-stale-write',
     isUnsafe: (us) => !isHad(lasting(us)) || isLate(writeSchedule(lasting(us), write)),
     run: (us) => writeSchedule(lasting(us), write),
   });

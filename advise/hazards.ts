@@ -64,14 +64,14 @@ function writes(system: System): Hazard {
   if (work.extends && client.guardUs === null) {
     const atLast: Write = { kind: 'guarded', guardUs: 0, way };
     const schedule = writeSchedule(workStressOf(system), atLast);
-    return { id, holds: !isLate(schedule), schedule: named(system, schedule), breaks: 'action-in-belief' };
+    return { id, holds: !isLate(schedule), schedule: named(system, schedule), breaks: 'no-stale-write' };
   }
   const schedule = writeSchedule(workStressOf(system), write);
   return {
     id,
     holds: schedule !== null && !isLate(schedule),
     schedule: named(system, schedule),
-    breaks: 'action-in-belief',
+    breaks: 'no-stale-write',
   };
 }
 

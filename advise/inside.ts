@@ -50,9 +50,9 @@ export function faultModelOf(system: System): FaultModel {
     persistence: restart.persistence,
     stretch: {
       ...NO_STRETCH,
-      rate: clocks.driftPpm > 0 ? 1 : 0,
-      step: stepUs > 0 ? 1 : 0,
-      restart: restart.down > 0 ? 1 : 0,
+      'clock-drift': clocks.driftPpm > 0 ? 1 : 0,
+      'clock-step': stepUs > 0 ? 1 : 0,
+      'restart-delay': restart.down > 0 ? 1 : 0,
     },
     ratePpm: clocks.driftPpm > 0 ? clocks.driftPpm : null,
     stepUs: stepUs > 0 ? stepUs : null,

@@ -64,7 +64,7 @@ function stopped(stress: Stress, look: Pick<WritePlan, 'checkAfterUs' | 'guardUs
 /** Whether the write reaches the resource when its writer does not hold the lock any more. */
 export function isLate(schedule: Schedule | null): boolean {
   if (schedule === null) return false;
-  return judge(schedule).violations.some(({ property }) => property === 'action-in-belief');
+  return judge(schedule).violations.some(({ property }) => property === 'no-stale-write');
 }
 
 /** Whether the holder gets the lock at all. */

@@ -104,7 +104,7 @@ function withoutCrashes(faults: FaultClass): FaultClass {
   if (!crashes) return faults;
   return {
     ...faults,
-    faultModel: { ...rest, ...(stretch === undefined ? {} : { stretch: { ...stretch, restart: 0 } }) },
+    faultModel: { ...rest, ...(stretch === undefined ? {} : { stretch: { ...stretch, 'restart-delay': 0 } }) },
   };
 }
 

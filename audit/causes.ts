@@ -198,7 +198,7 @@ export function causeOf(
   { run }: LibraryRun,
   { cluster }: Schedule,
 ): Cause | null {
-  if (property === 'release-own') return EXTENDS_OTHERS;
+  if (property === 'owner-only-release') return EXTENDS_OTHERS;
   if (kind === 'hang' && waitsForMessage(run.trace, clients)) return WAITS_FOR_MESSAGE;
   if (kind !== 'belief' && kind !== 'state') return FAILURES[kind] ?? null;
   const before = run.trace.filter((it) => it.atUs <= atUs);

@@ -122,7 +122,7 @@ async function withEqualRates(
 ): Promise<DrawnLibraryRun> {
   const { schedule: drawn, violations } = run;
   const clocks = drawn.cluster.clocks.map((it) => ({ ...it, ratePpm: 0 }));
-  const faults = drawn.faults.filter(({ kind }) => kind !== 'clock-rate');
+  const faults = drawn.faults.filter(({ kind }) => kind !== 'clock-drift');
   const isFast = drawn.cluster.clocks.some(({ ratePpm }) => ratePpm !== 0);
   const isOfRates = (it: Violation): boolean => kindOf(it) === 'belief' || kindOf(it) === 'state';
   if (!violations.some(isOfRates) || (!isFast && faults.length === drawn.faults.length)) return run;

@@ -89,7 +89,7 @@ profile can bear: \`lockstep check --profile <profile> --properties <property> -
 number is in brackets. *Inside*: the schedule keeps every assumption, so that it is the client's own doing. *Outside*: it was
 found only in schedules that break one, mostly because a wall clock is set. Nothing found is no proof.
 
-Much of it is one choice each: \`token-unique\` is a token for the call or for the process instead of the attempt; \`lost-lock\` an owner
+Much of it is one choice each: \`unique-token\` is a token for the call or for the process instead of the attempt; \`loss-notified\` an owner
 that no timer tells of the end; \`fault-tolerance\` no time-out of one's own; \`acquisition\` of the clients that cut their time
 stamps, a claim up to 1 ms longer than T1 + TTL − D, which the 2 ms of the allowance make good; \`deadlock-free\` of those that
 extend by themselves, that they do so for ever. \`mutual-exclusion\` and \`validity\` inside are what to look at first.

@@ -33,10 +33,10 @@ describe('the reference workload', () => {
   it('has every kind of fault in each history, but for nodes that forget', () => {
     const kinds = DEPLOYMENTS.map(({ setup }, run) => {
       const { faults } = recorded(new ReferenceWorkload(streams, run, noCounts()), setup);
-      return [...new Set(faults.map(({ kind }) => kind))].filter((kind) => kind !== 'forget').sort();
+      return [...new Set(faults.map(({ kind }) => kind))].filter((kind) => kind !== 'data-loss').sort();
     });
-    const all = ['clock-rate', 'clock-step', 'client-crash', 'crash', 'failover', 'partition', 'pause', 'reconfigure'];
-    for (const some of kinds) expect(some).toEqual([...all, 'refuse', 'suspend'].sort());
+    const all = ['clock-drift', 'clock-step', 'client-crash', 'crash', 'failover', 'partition', 'pause', 'reconfigure'];
+    for (const some of kinds) expect(some).toEqual([...all, 'error-replies', 'suspend'].sort());
   });
 
   it('is the same each time', () => {

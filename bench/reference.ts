@@ -186,13 +186,13 @@ export class ReferenceWorkload implements Adversary {
         nodes: NODE_LISTS[first] as readonly string[],
         atUs: at(),
       },
-      { kind: 'refuse', node: node(), operations: OPERATIONS, atUs: at(), forUs: 20_000 },
+      { kind: 'error-replies', node: node(), operations: OPERATIONS, atUs: at(), forUs: 20_000 },
       this.clientCrash(idle(), SPAN_US / 2 + at()),
       { kind: 'suspend', process: idle(), atUs: at(), forUs: draw.below(STOP_US) },
       { kind: 'pause', process: draw.chance(500_000) ? node() : idle(), atUs: at(), forUs: draw.below(30_000) },
       { kind: 'clock-step', process: node(), atUs: at(), byUs: draw.between(-JUMP_US, JUMP_US) },
       { kind: 'clock-step', process: 'c3', atUs: at(), byUs: draw.between(-20_000, 20_000) },
-      { kind: 'clock-rate', process: this.drawClient(), atUs: at(), ratePpm: draw.between(-RATE_PPM, RATE_PPM) },
+      { kind: 'clock-drift', process: this.drawClient(), atUs: at(), ratePpm: draw.between(-RATE_PPM, RATE_PPM) },
       this.partition(at(), false),
       this.partition(at(), true),
     ];
@@ -278,6 +278,6 @@ export class ReferenceWorkload implements Adversary {
     // One that has voted for this claim: the key of another would be a vote that somebody is about to count.
     const voters = members(lock.voters);
     const node = voters[this.draw.below(voters.length)] ?? 0;
-    return { kind: 'forget', node: nodeName(node), atUs: view.now, edge: 'after' };
+    return { kind: 'data-loss', node: nodeName(node), atUs: view.now, edge: 'after' };
   }
 }

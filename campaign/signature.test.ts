@@ -26,11 +26,11 @@ it('differs with the property, the faults, and what becomes of messages', () => 
   const faults = [CRASH, { kind: 'clock-step', process: 'c1', atUs: 1, byUs: 5 } as const];
   const shapes = [
     signatureOf('mutual-exclusion', schedule({ faults: [CRASH] })),
-    signatureOf('validity', schedule({ faults: [CRASH] })),
-    signatureOf('validity', schedule({ faults: [CRASH, CRASH] })),
-    signatureOf('validity', schedule({ faults })),
+    signatureOf('quorum-backed', schedule({ faults: [CRASH] })),
+    signatureOf('quorum-backed', schedule({ faults: [CRASH, CRASH] })),
+    signatureOf('quorum-backed', schedule({ faults })),
     signatureOf(
-      'validity',
+      'quorum-backed',
       schedule({ fates: [{ client: 'c1', operation: 'release', node: 'n1', direction: 'reply', delayUs: 9 }] }),
     ),
   ];

@@ -92,7 +92,7 @@ function clientStory(system: System): string {
 
 /** What a run takes from the description of the system. */
 function storyOf(property: PropertyId): string {
-  return property === 'action-in-belief'
+  return property === 'no-stale-write'
     ? 'The longest work, the longest stop and the slowest messages that the description allows; nothing else goes wrong.'
     : 'The clock errors, crashes and restarts that the description allows, the worst of each at once. Those beyond the quorum are not reached: any message may be lost. A rival asks as soon as a quorum is free.';
 }

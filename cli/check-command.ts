@@ -37,7 +37,7 @@ What a crash or a loss of power leaves of a node is a matter of --persistence.
 Properties, several with commas between:
 ${wrapped(SEARCHED)}
 With fencing among them, locks come with fencing tokens, and the resource looks at them.
-Without --properties: mutual-exclusion, and validity and action-in-belief; where the search goes beyond what the
+Without --properties: mutual-exclusion, and quorum-backed and no-stale-write; where the search goes beyond what the
 lock assumes, these two count only in schedules that keep to it.
 
 Strategies:
@@ -54,7 +54,7 @@ Examples:
   lockstep check --faults crash=1 --restart-delay 0   nodes that crash come back at once, empty
   lockstep check --faults crash=1 --restart-delay 0 --persistence everysec
                                                       a process dies while its fsync runs
-  lockstep check --exceed restart                     exceed one bound by 2 %: the search should now fail
+  lockstep check --exceed restart-delay               exceed one bound by 2 %: the search should now fail
   lockstep check --nodes 3 --ttl 10s --budget 30s
   lockstep check --reporter junit                     for continuous integration; or github, minimal, json
   lockstep check S13                                  around the cluster and faults of a scenario`;
@@ -79,7 +79,11 @@ export function searchOptions(command: Command): Command {
     )
     .addOption(option('--target-votes <n|all|quorum>', 'votes that clients wait for', votes(MOST_NODES)))
     .addOption(
-      option('--exceed <assumption>', 'exceed one bound: rate, step, restart, forget or late', word(...BOUND_IDS)),
+      option(
+        '--exceed <bound>',
+        `exceed one bound: ${BOUND_IDS.slice(0, -1).join(', ')} or ${BOUND_IDS.at(-1)}`,
+        word(...BOUND_IDS),
+      ),
     )
     .addOption(option('--exceed-by <percent>', 'by how much, as a share of the bound (2%)', percent))
     .addOption(

@@ -97,12 +97,12 @@ export function checkJson(
 }
 
 function passed({ properties }: Plan, { verdict, exercised }: CheckResult): Record<PropertyKind, KindVerdict> {
-  const looked = (property: 'mutual-exclusion' | 'validity' | 'action-in-belief'): KindVerdict =>
+  const looked = (property: 'mutual-exclusion' | 'quorum-backed' | 'no-stale-write'): KindVerdict =>
     verdict === 'passed' && properties.includes(property) ? 'safe' : 'unchecked';
   return {
     belief: looked('mutual-exclusion'),
-    state: looked('validity'),
-    effect: exercised.writes > 0 ? looked('action-in-belief') : 'unchecked',
+    state: looked('quorum-backed'),
+    effect: exercised.writes > 0 ? looked('no-stale-write') : 'unchecked',
     liveness: verdict === 'passed' && LIVENESS.some((it) => properties.includes(it)) ? 'safe' : 'unchecked',
   };
 }

@@ -60,44 +60,47 @@ function boundsOf({ faultModel }: Plan, { strained }: CheckResult): BoundDistanc
   return [
     {
       name: 'clocks run wrong by',
-      yours: upTo(ratePpm === null ? null : formatPercent(ratePpm), stretch.rate, rates),
+      yours: upTo(ratePpm === null ? null : formatPercent(ratePpm), stretch['clock-drift'], rates),
       bound: rates,
       direction: 'at most',
       used:
-        stretch.rate === 0
+        stretch['clock-drift'] === 0
           ? null
-          : most(all.map((it) => (ratePpm === null ? stretch.rate : ratePpm / it.bothRatesPpm))),
-      note: atBound(strained.rate),
+          : most(all.map((it) => (ratePpm === null ? stretch['clock-drift'] : ratePpm / it.bothRatesPpm))),
+      note: atBound(strained['clock-drift']),
     },
     {
       name: 'clocks jump by, in all',
-      yours: upTo(stepUs === null ? null : ms(stepUs), stretch.step, steps),
+      yours: upTo(stepUs === null ? null : ms(stepUs), stretch['clock-step'], steps),
       bound: steps,
       direction: 'at most',
-      used: stretch.step === 0 ? null : most(all.map((it) => (stepUs === null ? stretch.step : stepUs / it.stepUs))),
-      note: atBound(strained.step),
+      used:
+        stretch['clock-step'] === 0
+          ? null
+          : most(all.map((it) => (stepUs === null ? stretch['clock-step'] : stepUs / it.stepUs))),
+      note: atBound(strained['clock-step']),
     },
     {
       name: kept ? 'a node is back, with its keys, after' : 'a node is back, empty, after',
       yours:
         restartDelayUs === null
-          ? stretch.restart === 1
+          ? stretch['restart-delay'] === 1
             ? `from ${delays} on`
-            : `${stretch.restart} of it`
+            : `${stretch['restart-delay']} of it`
           : ms(restartDelayUs),
       bound: kept ? '0 ms' : delays,
       direction: 'at least',
       used:
-        stretch.restart === 0
+        stretch['restart-delay'] === 0
           ? null
           : kept
             ? 0
             : most(
                 all.map((it) =>
-                  restartDelayUs === null ? stretch.restart : it.restartUs / Math.max(1, restartDelayUs),
+                  restartDelayUs === null ? stretch['restart-delay'] : it.restartUs / Math.max(1, restartDelayUs),
                 ),
               ),
-      note: atBound(strained.restart),
+      note: atBound(strained['restart-delay']),
     },
   ];
 }
@@ -135,14 +138,21 @@ async function mapOf({ faultModel }: Plan): Promise<MapOfPass | null> {
   const ttlMs = ttlsMs[Math.floor(ttlsMs.length / 2)] ?? ttlsMs[0];
   const ttl = ttlMs * US;
   const { x, y, base } = sweepPlanOf(['ttl', 'drift=0..1%'], () => ({ across: ACROSS, up: UP }));
-  const map = await sweep({ x, y, base: { ...base, nodes, ttl, allowance: driftPpm, extra: driftUs } });
-  const tried = stretch.rate === 0 ? 0 : Math.floor(stretch.rate * assumptionBoundsOf(policy, ttlMs).bothRatesPpm);
+  const map = await sweep({
+    x,
+    y,
+    base: { ...base, nodes, ttl, 'drift-allowance': driftPpm, 'fixed-allowance': driftUs },
+  });
+  const tried =
+    stretch['clock-drift'] === 0
+      ? 0
+      : Math.floor(stretch['clock-drift'] * assumptionBoundsOf(policy, ttlMs).bothRatesPpm);
   return {
     map,
     here: {
       x: ttl,
       y: ratePpm ?? tried,
-      label: ratePpm === null && stretch.rate > 0 ? 'tried up to here' : 'you are here',
+      label: ratePpm === null && stretch['clock-drift'] > 0 ? 'tried up to here' : 'you are here',
     },
     sentence: `How wrong clocks may run for each TTL, with the worst that can happen; the mark is at a TTL of ${formatCount(ttlMs)} ms.`,
   };

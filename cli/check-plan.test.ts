@@ -12,12 +12,12 @@ test('without flags the search is within the assumptions, up to their edge', () 
     seed: '1',
     runs: 10_000,
     budgetMs: null,
-    properties: ['mutual-exclusion', 'validity', 'action-in-belief'],
+    properties: ['mutual-exclusion', 'quorum-backed', 'no-stale-write'],
   });
 });
 
 test('beyond the assumptions, a lost majority counts only in schedules that keep them, or when it is asked for', () => {
-  const some = { properties: ['mutual-exclusion'], insideOnly: ['validity'] };
+  const some = { properties: ['mutual-exclusion'], insideOnly: ['quorum-backed'] };
   const only = (faults: FaultAmounts) => planOf({ shrink: true, faults: { only: faults } }, null);
   expect(only({ crash: 1, 'clock-step': 200_000 })).toMatchObject(some);
   expect(only({ 'data-loss': 1 })).toMatchObject(some);
@@ -26,14 +26,14 @@ test('beyond the assumptions, a lost majority counts only in schedules that keep
   expect(planOf({ shrink: true }, findScenario('S16').schedule)).toMatchObject(some);
   expect(planOf({ shrink: true, restartDelay: 0 }, null)).toMatchObject({
     properties: ['mutual-exclusion'],
-    insideOnly: ['validity', 'action-in-belief'],
+    insideOnly: ['quorum-backed', 'no-stale-write'],
   });
   const asked = planOf({ shrink: true, restartDelay: 0, properties: ['cleanup'] }, null);
   expect(asked).toMatchObject({ properties: ['cleanup'], insideOnly: [] });
 });
 
 test('within the assumptions it counts in all of them, whichever faults are named', () => {
-  const all = { properties: ['mutual-exclusion', 'validity'], insideOnly: [] };
+  const all = { properties: ['mutual-exclusion', 'quorum-backed'], insideOnly: [] };
   const only = (faults: FaultAmounts) => planOf({ shrink: true, faults: { only: faults } }, null);
   expect(only({ loss: 20_000 })).toMatchObject(all);
   expect(only({ crash: 1, 'power-loss': 1, failover: 1, 'clock-step': 12_000, 'clock-drift': 5_058 })).toMatchObject(
@@ -59,7 +59,7 @@ test('faults that are named are the only ones, in the amounts named', () => {
     null,
   );
   expect(faultModel).toMatchObject({
-    stretch: { ...NO_STRETCH, step: 1, restart: 1 },
+    stretch: { ...NO_STRETCH, 'clock-step': 1, 'restart-delay': 1 },
     stepUs: 50_000,
     crashes: 2,
     pauses: 0,
@@ -80,15 +80,15 @@ test('failovers, flushes and refusals can be asked for, and how far replicas are
 });
 
 test('how far to go past a bound is said in shares of it', () => {
-  const { faultModel } = planOf({ shrink: true, exceed: 'late', exceedBy: 1_000 }, null);
-  expect(faultModel.stretch).toEqual({ ...NO_STRETCH, late: 1.001 });
+  const { faultModel } = planOf({ shrink: true, exceed: 'write-delay', exceedBy: 1_000 }, null);
+  expect(faultModel.stretch).toEqual({ ...NO_STRETCH, 'write-delay': 1.001 });
   expect(() => planOf({ shrink: true, exceedBy: 1_000 }, null)).toThrow(/--exceed-by: .* Add --exceed /);
 });
 
 test('a restart delay of ttl is longer than any key lives', () => {
   const { faultModel } = planOf({ shrink: true, restartDelay: 'ttl', ttl: [1_000, 20_000] }, null);
   expect(faultModel).toMatchObject({ restartDelayUs: 20_001_000, ttlsMs: [1_000, 20_000] });
-  expect(faultModel.stretch.forget).toBe(0);
+  expect(faultModel.stretch['data-loss']).toBe(0);
 });
 
 test('drift and votes wanted are the clients’ own', () => {
@@ -114,7 +114,7 @@ test('a search for broken fencing has tokens and a resource that checks them, or
 test('around a scenario, cluster, clients and kinds of faults are its own', () => {
   const { faultModel } = planOf({ shrink: true }, findScenario('S16').schedule);
   expect(faultModel).toMatchObject({ nodes: 5, clients: 2, ttlsMs: [10_000], stepUs: 106_000, crashes: 0, pauses: 0 });
-  expect(faultModel.stretch).toEqual({ ...NO_STRETCH, step: 1 });
+  expect(faultModel.stretch).toEqual({ ...NO_STRETCH, 'clock-step': 1 });
 });
 
 test('flags come before what a demonstration would do', () => {

@@ -33,7 +33,9 @@ export function planOf(given: CheckFlags, around: Schedule | null): Plan {
   const { budget, runs, seed = SEED } = flags;
   const { exceed: beyond, exceedBy = A_STEP_PAST, strategy = 'combination' } = flags;
   if (beyond === undefined && flags.exceedBy !== undefined) {
-    throw new InputError('--exceed-by: it says how far past which bound? Add --exceed rate, step, restart or forget');
+    throw new InputError(
+      '--exceed-by: it says how far past which bound? Add --exceed clock-drift, clock-step, restart-delay or data-loss',
+    );
   }
   const { faultModel, properties, insideOnly } = searchOf(flags, base);
   return {
@@ -72,7 +74,7 @@ function weatherAround(schedule: Schedule): FaultModel {
   const steps = faults.flatMap((it) => (it.kind === 'clock-step' ? [Math.abs(it.byUs)] : []));
   const rates = [
     ...cluster.clocks.map((clock) => Math.abs(clock.ratePpm)),
-    ...faults.flatMap((it) => (it.kind === 'clock-rate' ? [Math.abs(it.ratePpm)] : [])),
+    ...faults.flatMap((it) => (it.kind === 'clock-drift' ? [Math.abs(it.ratePpm)] : [])),
   ].filter((ppm) => ppm > 0);
   const [ttl = 10_000, ...ttls] = new Set(clients.flatMap((client) => client.locks.map((lock) => lock.ttlMs)));
   return {
@@ -86,9 +88,9 @@ function weatherAround(schedule: Schedule): FaultModel {
     resource: schedule.resource ?? 'none',
     stretch: {
       ...NO_STRETCH,
-      rate: rates.length > 0 ? 1 : 0,
-      step: steps.length > 0 ? 1 : 0,
-      restart: count('crash') > 0 ? 1 : 0,
+      'clock-drift': rates.length > 0 ? 1 : 0,
+      'clock-step': steps.length > 0 ? 1 : 0,
+      'restart-delay': count('crash') > 0 ? 1 : 0,
     },
     restartDelayUs: restarts.length > 0 ? Math.min(...restarts) : null,
     stepUs: steps.length > 0 ? Math.max(...steps) : null,
@@ -101,8 +103,8 @@ function weatherAround(schedule: Schedule): FaultModel {
     partitions: count('partition'),
     failovers: count('failover'),
     replicaLagUs: cluster.replicaLagUs ?? 0,
-    flushes: count('forget'),
-    refusals: count('refuse'),
+    flushes: count('data-loss'),
+    refusals: count('error-replies'),
     lossPpm: USUAL_LOSS_PPM,
     duplicatePpm: fates.some((fate) => fate.duplicateDelayUs !== undefined) ? USUAL_LOSS_PPM : 0,
     spikePpm: fates.some((fate) => (fate.delayUs ?? 0) >= HELD_UP_US) ? USUAL_LOSS_PPM : 0,

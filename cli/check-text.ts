@@ -125,7 +125,7 @@ export function assumed(faultModel: FaultModel): string[] {
   const each = (figures: readonly number[], word = 'or'): string =>
     formatList([...new Set(figures.map(formatDurationMs))], word);
   const lines: string[] = [];
-  if (stretch.rate > 0) {
+  if (stretch['clock-drift'] > 0) {
     const ppm = formatList([...new Set(bounds.map((it) => formatCount(it.bothRatesPpm)))], 'or');
     lines.push(
       faultModel.ratePpm === null
@@ -133,7 +133,7 @@ export function assumed(faultModel: FaultModel): string[] {
         : `clocks run wrong by ${formatCount(faultModel.ratePpm)} ppm (the lock assumes up to ${ppm})`,
     );
   }
-  if (stretch.step > 0) {
+  if (stretch['clock-step'] > 0) {
     const allowance = each(ttlsMs.map((ttlMs) => driftAllowanceUs(policy, ttlMs * 1000)));
     lines.push(
       faultModel.stepUs === null
@@ -141,7 +141,7 @@ export function assumed(faultModel: FaultModel): string[] {
         : `clocks jump by ${formatDurationMs(faultModel.stepUs)} ms (the lock assumes up to ${allowance})`,
     );
   }
-  if (stretch.restart > 0 && mostDownOf(faultModel) > 0) {
+  if (stretch['restart-delay'] > 0 && mostDownOf(faultModel) > 0) {
     const delay = each(bounds.map((it) => it.restartUs));
     const memory = persistence === 'always' ? 'with all their keys' : 'empty';
     lines.push(
@@ -151,11 +151,11 @@ export function assumed(faultModel: FaultModel): string[] {
             (persistence === 'always' ? '' : ` (the lock assumes ${delay} or later)`),
     );
   }
-  if (stretch.forget > 0) lines.push('nodes forget at once, but no more of them than a claim has votes to spare');
+  if (stretch['data-loss'] > 0) lines.push('nodes forget at once, but no more of them than a claim has votes to spare');
   if (faultModel.counters && hasFencingTokens(policy)) {
     lines.push('a quorum of nodes knows its fencing counter, whatever the others lose or bring back');
   }
-  if (stretch.late > 0) lines.push('writes arrive within the validity that they were checked for');
+  if (stretch['write-delay'] > 0) lines.push('writes arrive within the validity that they were checked for');
   if (ttlsMs.length > 1 && lines.length > 0) lines.push('(a figure for each ttl; a run strains one of these at most)');
   return lines.length === 0 ? ['right clocks, and nodes that do not forget'] : lines;
 }
@@ -224,11 +224,11 @@ export function isInClaim(situation: CoveragePoint): boolean {
 }
 
 const BOUND_LABELS: Readonly<Record<BoundId, string>> = {
-  rate: 'clock rates',
-  step: 'clock steps',
-  restart: 'restart delays',
-  forget: 'forgetful nodes',
-  late: 'late writes',
+  'clock-drift': 'clock rates',
+  'clock-step': 'clock steps',
+  'restart-delay': 'restart delays',
+  'data-loss': 'forgetful nodes',
+  'write-delay': 'late writes',
 };
 
 function strained({ strained: counts, near }: CheckResult): string {

@@ -12,7 +12,7 @@ test('the demonstration finds its violation, and its replay gives the same hash'
   const { counterexample, ...result } = JSON.parse(stdout);
   expectToFit(JSON.parse(stdout));
   expect(Object.keys(JSON.parse(stdout))[0]).toBe('schema');
-  expect(result).toMatchObject({ schema: 'lockstep.check/1', verdict: 'violated', assumptionsBroken: ['memory'] });
+  expect(result).toMatchObject({ schema: 'lockstep.check/1', verdict: 'violated', assumptionsBroken: ['durability'] });
   expect(counterexample).toMatchObject({ property: 'mutual-exclusion', kind: 'belief' });
   expect(counterexample.preventedBy).toEqual(['persistence=always', 'restart-delay=ttl']);
   expect(counterexample.replay).toBe(`lockstep replay ${counterexample.schedule}`);
@@ -96,7 +96,7 @@ test('a share of other schedules is told', async () => {
 });
 
 test('a pass as JSON keeps its contract, whatever is left of it the next time', async () => {
-  const argv = ['check', '--runs', '200', '--properties', 'mutual-exclusion,validity,action-in-belief', '--json'];
+  const argv = ['check', '--runs', '200', '--properties', 'mutual-exclusion,quorum-backed,no-stale-write', '--json'];
   const [first, second] = [await lockstep(argv), await lockstep(argv)];
   const { elapsedMs, ...result } = JSON.parse(first.stdout);
   expect(result).toMatchObject({
@@ -183,12 +183,12 @@ test('a run that keeps the assumptions is judged by validity, whichever faults a
   expect(code).toBe(1);
   const { counterexample, assumptionsBroken, judgedInside, notJudged } = JSON.parse(stdout);
   expect({ property: counterexample.property, assumptionsBroken }).toEqual({
-    property: 'validity',
+    property: 'quorum-backed',
     assumptionsBroken: [],
   });
-  expect(judgedInside).toEqual(['validity']);
-  expect(notJudged).toContain('action-in-belief');
-  expect(notJudged).not.toContain('validity');
+  expect(judgedInside).toEqual(['quorum-backed']);
+  expect(notJudged).toContain('no-stale-write');
+  expect(notJudged).not.toContain('quorum-backed');
 });
 
 test('a pass says which faults it left out, what it does not judge, and that messages were on time', async () => {

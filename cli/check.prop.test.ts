@@ -7,7 +7,7 @@ test('a search around a scenario finds what the scenario shows', async () => {
   expect(stdout).toContain('5 nodes, quorum 3, ttl 10 000 ms');
 });
 
-test.each(['rate', 'step', 'restart', 'forget', 'late'])(
+test.each(['clock-drift', 'clock-step', 'restart-delay', 'data-loss', 'write-delay'])(
   'a step past the bound on %s is found at once',
   async (assumption) => {
     const { code, stdout } = await lockstep(['check', '--exceed', assumption, '--json'], { cwd: emptyFolder() });
@@ -21,11 +21,11 @@ test.each(['rate', 'step', 'restart', 'forget', 'late'])(
 test.each(['failover=1,replica-lag=100ms', 'data-loss=3'])(
   'faults that the lock does not withstand are found: %s',
   async (faults) => {
-    const argv = ['check', '--faults', `${faults},partition=1`, '--properties', 'validity', '--json'];
+    const argv = ['check', '--faults', `${faults},partition=1`, '--properties', 'quorum-backed', '--json'];
     const { code, stdout } = await lockstep(argv);
     expect(code).toBe(1);
     expect(JSON.parse(stdout).assumptionsBroken).toEqual([
-      faults.startsWith('data-loss') ? 'memory' : 'durable-failover',
+      faults.startsWith('data-loss') ? 'durability' : 'durable-failover',
     ]);
   },
 );

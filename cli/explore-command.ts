@@ -74,8 +74,8 @@ export function defineExplore(program: Command, io: Io, finish: Finish): void {
     .addOption(
       option(
         '--property <id>',
-        'mutual-exclusion, validity, acquisition or fencing (mutual-exclusion)',
-        word('mutual-exclusion', 'validity', 'acquisition', 'fencing'),
+        'mutual-exclusion, quorum-backed, acquisition or fencing (mutual-exclusion)',
+        word('mutual-exclusion', 'quorum-backed', 'acquisition', 'fencing'),
       ),
     )
     .option('--liveness', 'instead: can the lock always be acquired still?')

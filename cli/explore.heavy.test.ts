@@ -35,7 +35,7 @@ describe('lockstep explore', () => {
     expect(stdout).toContain('✗ violated   the shortest way has 11 actions');
     // No clock drifts.
     expect(stdout.replace(/\s+/g, ' ')).toContain(
-      'Assumptions of the lock that the schedule breaks: memory (a node that voted may be back without its key).',
+      'Assumptions of the lock that the schedule breaks: durability (a node that voted may be back without its key).',
     );
     const [, path = ''] = /replay (\S+\.json)/.exec(stdout) ?? [];
     const replayed = await lockstep(['replay', path], { cwd });
@@ -46,14 +46,14 @@ describe('lockstep explore', () => {
 
   it('names the command that opens its way in the playground, judged by its property', async () => {
     const cwd = emptyFolder();
-    const argv = ['explore', '--property', 'validity', '--crash', '1', '--restart-delay', '0'];
+    const argv = ['explore', '--property', 'quorum-backed', '--crash', '1', '--restart-delay', '0'];
     const { stdout } = await lockstep(argv, { cwd });
     const [, command = ''] = /by hand\s+lockstep (playground .*) --open$/m.exec(stdout) ?? [];
     const { fragment } = JSON.parse((await lockstep([...command.split(' '), '--json'], { cwd })).stdout);
     const { panel, run, also } = addressOf(fragment);
-    expect({ panel, also }).toEqual({ panel: 'step', also: ['validity'] });
+    expect({ panel, also }).toEqual({ panel: 'step', also: ['quorum-backed'] });
     const { violations } = judge(await unpacked(run), also);
-    expect(violations.map(({ property }) => property)).toContain('validity');
+    expect(violations.map(({ property }) => property)).toContain('quorum-backed');
   });
 
   it.each([

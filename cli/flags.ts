@@ -123,7 +123,7 @@ export interface ExploreFlags {
   readonly healing?: boolean;
   /** Of a planted bug. */
   readonly mutant?: string;
-  readonly property?: 'mutual-exclusion' | 'validity' | 'acquisition' | 'fencing';
+  readonly property?: 'mutual-exclusion' | 'quorum-backed' | 'acquisition' | 'fencing';
   readonly liveness?: boolean;
   readonly order?: 'breadth' | 'depth';
   readonly symmetry: boolean;

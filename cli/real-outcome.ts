@@ -76,7 +76,7 @@ async function playOnce(
   return { schedule, ttlMs, observation, found: judgeObserved(observation, also) };
 }
 
-/** What counts in the verdict, each once, sorted: `validity` only where the scenario is about it. */
+/** What counts in the verdict, each once, sorted: `quorum-backed` only where the scenario is about it. */
 function propertiesOf(found: readonly PropertyId[], expect: Expectation): string {
   const judged = judgedProperties(expect);
   return [...new Set(found.filter((property) => judged.includes(property)))].sort().join(', ');

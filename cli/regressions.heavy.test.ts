@@ -7,7 +7,7 @@ import { FAILURES } from './failure-file.js';
 import { REGRESSIONS, settingsOf } from './regressions.js';
 import { emptyFolder, lockstep } from './testing/in-process.js';
 
-const FIND = ['check', '--exceed', 'step', '--seed', 'known'];
+const FIND = ['check', '--exceed', 'clock-step', '--seed', 'known'];
 const SEARCH = ['check', '--runs', '100'];
 
 /** A folder with committed schedules. */

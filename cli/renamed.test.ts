@@ -46,6 +46,16 @@ it('takes classes of faults and a range of a campaign by their old names, and no
   expect(named.stderr).not.toContain('called');
 });
 
+it('takes properties, bounds and parameters of a sweep by their old names', async () => {
+  const { stdout, stderr } = await lockstep([...SEARCH, '--properties', 'validity,cleanup', '--exceed', 'step']);
+  const today = await lockstep([...SEARCH, '--properties', 'quorum-backed,cleanup', '--exceed', 'clock-step']);
+  expect([stderr, today.stderr]).toEqual([noteOf('validity', 'quorum-backed') + noteOf('step', 'clock-step'), '']);
+  expect(JSON.parse(stdout)).toEqual({ ...JSON.parse(today.stdout), elapsedMs: expect.anything() });
+  const map = await lockstep(['sweep', 'guard=0,1ms', 'pause=0,1ms', '--json']);
+  expect(map.stderr).toContain(noteOf('pause', 'write-delay'));
+  expect(map.code).toBe(0);
+});
+
 it('takes a verb by its old name, with its flags', async () => {
   const { stderr, code } = await lockstep(['guests', '--libraries', 'nobody']);
   expect(stderr).toContain(noteOf('guests', 'libraries') + noteOf('--libraries', '--only'));

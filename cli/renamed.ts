@@ -1,3 +1,4 @@
+import { PROPERTIES_OF_0_1 } from '../scenarios/old-names.js';
 import { type Io, say } from './io.js';
 
 /*
@@ -37,7 +38,32 @@ const FAULTS: Names = {
   skew: 'clock-step',
   rate: 'clock-drift',
 };
-const OF_FAULTS = ['faults', 'fault-classes'];
+
+const BOUNDS: Names = {
+  rate: 'clock-drift',
+  step: 'clock-step',
+  restart: 'restart-delay',
+  forget: 'data-loss',
+  late: 'write-delay',
+};
+
+/** Values, by the flag of today. */
+const VALUES: Readonly<Record<string, Names>> = {
+  faults: FAULTS,
+  'fault-classes': FAULTS,
+  properties: PROPERTIES_OF_0_1,
+  property: PROPERTIES_OF_0_1,
+  exceed: BOUNDS,
+};
+
+/** Parameters of `sweep`. */
+const PARAMETERS: Names = {
+  allowance: 'drift-allowance',
+  extra: 'fixed-allowance',
+  faulty: 'faulty-voters',
+  down: 'nodes-down',
+  pause: 'write-delay',
+};
 
 function nowIn(names: Names, name: string): string {
   return Object.hasOwn(names, name) ? (names[name] ?? name) : name;
@@ -59,10 +85,14 @@ export function nameNow(verb: string, flag: string): string {
  * @param note - Receives each name that is another one now.
  */
 export function valueNow(flag: string, value: string, note: (old: string, now: string) => void = () => {}): string {
-  if (!OF_FAULTS.includes(flag)) return value;
+  const names = VALUES[flag];
+  return names === undefined ? value : withNamesNow(names, value, note);
+}
+
+function withNamesNow(names: Names, value: string, note: (old: string, now: string) => void): string {
   return value.replace(/((?:^|[,;])\s*(?:\d+\*)?\s*[+-]?\s*)([a-z-]+)/g, (_, before: string, name: string) => {
-    note(name, nowIn(FAULTS, name));
-    return `${before}${nowIn(FAULTS, name)}`;
+    note(name, nowIn(names, name));
+    return `${before}${nowIn(names, name)}`;
   });
 }
 
@@ -82,7 +112,9 @@ export function withNamesOfToday(words: readonly string[], io: Io): string[] {
     const [, name, value] = /^--([a-z-]+)(?:=(.*))?$/s.exec(word) ?? [];
     if (name === undefined) {
       const isVerb = verb === 'campaign' && i === 0;
-      const written = isVerb ? note(word, verbNow(word)) : valueNow(flag, word, note);
+      const isParameter = verb === 'sweep' && flag === '';
+      const value = isParameter ? withNamesNow(PARAMETERS, word, note) : valueNow(flag, word, note);
+      const written = isVerb ? note(word, verbNow(word)) : value;
       flag = '';
       return written;
     }

@@ -18,7 +18,7 @@ async function searched(argv: readonly string[], cwd = emptyFolder()): Promise<S
 }
 
 const LISTS = ['--faults', 'crash=1', '--faults', 'pause=2', '--ttl', '1s', '--ttl', '3s'];
-const PROPERTIES = ['--properties', 'validity', '--properties', 'cleanup'];
+const PROPERTIES = ['--properties', 'quorum-backed', '--properties', 'cleanup'];
 
 describe('a flag that takes a list', () => {
   it('adds up where it is repeated', async () => {
@@ -26,13 +26,13 @@ describe('a flag that takes a list', () => {
       crashes: 1,
       pauses: 2,
       ttlsMs: [1_000, 3_000],
-      properties: ['validity', 'cleanup'],
+      properties: ['quorum-backed', 'cleanup'],
     });
   });
 
   it('adds up where the configuration has a list', async () => {
     const cwd = emptyFolder();
-    const check = { faults: ['crash=1', 'pause=2'], ttl: ['1s', '3s'], properties: ['validity', 'cleanup'] };
+    const check = { faults: ['crash=1', 'pause=2'], ttl: ['1s', '3s'], properties: ['quorum-backed', 'cleanup'] };
     writeFileSync(join(cwd, 'lockstep.config.json'), JSON.stringify({ check }));
     expect(await searched([], cwd)).toEqual(await searched([...LISTS, ...PROPERTIES]));
   });

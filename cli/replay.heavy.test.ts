@@ -56,7 +56,7 @@ test('a replay keeps its JSON contract', async () => {
     verdict: 'violated',
     verdicts: { belief: 'violated', effect: 'unchecked', liveness: 'unchecked', unavailable: [] },
     availability: [],
-    assumptionsBroken: ['memory'],
+    assumptionsBroken: ['durability'],
     hash: expect.stringMatching(/^[0-9a-f]{16}$/),
     events: expect.any(Number),
     reproduced: true,

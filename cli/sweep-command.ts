@@ -13,15 +13,15 @@ Two parameters have several values, as a range (ttl=1s..30s, drift=0..2%/50 for 
 usual range (ttl); the others have one value, or their usual one:
   ttl             time to live (10s)
   drift           how wrong clocks run, the holder's slow and the voters' fast (0)
-  allowance       what the lock takes off for drift, as a share of the TTL (1%)
-  extra           what it takes off besides (2ms)
+  drift-allowance what the lock takes off for drift, as a share of the TTL (1%)
+  fixed-allowance what it takes off besides (2ms)
   restart-delay   until a voter that crashed after its vote is back, empty (none crashes)
   step            by how much a faulty voter's clock jumps forward (0)
   latency         what a message takes at least, one way (0)
   nodes           (5)     votes    nodes that hold the holder's token (a quorum)
-  faulty          voters struck by the step or crash; without either they forget at once (1)
-  down            other nodes that are down (0)
-  pause           from the holder's check to the arrival of its write (no write)
+  faulty-voters   voters struck by the step or crash; without either they forget at once (1)
+  nodes-down      other nodes that are down (0)
+  write-delay     from the holder's check to the arrival of its write (no write)
   guard           validity that the check asks for (0)
 
 With --profile, a known client takes its own drift allowance unless another is given; how long it waits for answers is
@@ -33,10 +33,10 @@ Examples:
   lockstep sweep ttl drift                            how much drift does my configuration tolerate?
   lockstep sweep ttl=1s..30s drift=0..2% latency=1ms
   lockstep sweep drift restart-delay ttl=10s          how long must a crashed node stay away?
-  lockstep sweep votes faulty nodes=7                 how many nodes may forget?
-  lockstep sweep guard pause ttl=30s                  how long may a process be paused?
+  lockstep sweep votes faulty-voters nodes=7          how many nodes may forget?
+  lockstep sweep guard write-delay ttl=30s            how long may a process be paused?
   lockstep sweep ttl drift --profile redsync-4        the same of a known client, with its own allowance
-  lockstep sweep faulty restart-delay --persistence always
+  lockstep sweep faulty-voters restart-delay --persistence always
                                                       what a disk changes about restarts
   lockstep sweep ttl drift --report safety-map.html   the same as a page with a chart
   lockstep sweep ttl drift --report safety-map.html --here ttl=10s,drift=0.2%

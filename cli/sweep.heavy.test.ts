@@ -74,7 +74,9 @@ test('the map keeps to the width of the terminal', async () => {
 
 test('a page is written where it is asked for', async () => {
   const cwd = emptyFolder();
-  const { stdout } = await lockstep(['sweep', 'nodes=5', 'votes=3..5', 'faulty=0..3', '--report', 'f.html'], { cwd });
+  const { stdout } = await lockstep(['sweep', 'nodes=5', 'votes=3..5', 'faulty-voters=0..3', '--report', 'f.html'], {
+    cwd,
+  });
   expect(stdout).toMatch(/report +f\.html/);
   expect(readFileSync(join(cwd, 'f.html'), 'utf8')).toMatch(/^<!doctype html>[\s\S]*<\/html>\n$/);
 });
@@ -116,7 +118,7 @@ describe('wrong parameters', () => {
       'ttl: "1500us" is not a whole number of milliseconds from 1 up; write it like 10s or 50ms',
     ],
     [['ttl', 'drift=0..90%'], 'drift: "90%" is more than can be swept; at most 50%'],
-    [['nodes=0..5', 'faulty'], 'nodes: "0" is not a whole number from 1 to 31'],
+    [['nodes=0..5', 'faulty-voters'], 'nodes: "0" is not a whole number from 1 to 31'],
   ])('%j is told in one sentence', async (words, sentence) => {
     const cwd = emptyFolder();
     const ran = await lockstep(['sweep', ...words], { cwd });

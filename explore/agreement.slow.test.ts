@@ -19,16 +19,19 @@ const CALM: Partial<FaultModel> = {
   nodes: 3,
   clients: 2,
   ttlsMs: [1_000],
-  stretch: { rate: 0, step: 0, restart: 0, forget: 0, late: 0 },
+  stretch: { 'clock-drift': 0, 'clock-step': 0, 'restart-delay': 0, 'data-loss': 0, 'write-delay': 0 },
   crashes: 0,
 };
-const ONE_CRASH: Partial<FaultModel> = { crashes: 1, stretch: { rate: 0, step: 0, restart: 1, forget: 0, late: 0 } };
+const ONE_CRASH: Partial<FaultModel> = {
+  crashes: 1,
+  stretch: { 'clock-drift': 0, 'clock-step': 0, 'restart-delay': 1, 'data-loss': 0, 'write-delay': 0 },
+};
 
 const QUESTIONS: Readonly<Record<string, Question>> = {
   'nothing but messages': { verdict: 'safe' },
   'nothing but messages, one node': { bounds: { nodes: 1 }, faultModel: { nodes: 1 }, verdict: 'safe' },
   'nothing but messages, two nodes': { bounds: { nodes: 2 }, faultModel: { nodes: 2 }, verdict: 'safe' },
-  'nothing but messages, a quorum behind every belief': { property: 'validity', verdict: 'safe' },
+  'nothing but messages, a quorum behind every belief': { property: 'quorum-backed', verdict: 'safe' },
   'a crash, back at once': {
     bounds: { crashes: 1, restartDelay: 0 },
     faultModel: { ...ONE_CRASH, restartDelayUs: 0 },
@@ -53,14 +56,19 @@ const QUESTIONS: Readonly<Record<string, Question>> = {
   },
   'a clock that is off, and no allowance': {
     bounds: { drift: 1 },
-    faultModel: { stretch: { rate: 1, step: 0, restart: 0, forget: 0, late: 0 }, ratePpm: 5_000 },
+    faultModel: {
+      stretch: { 'clock-drift': 1, 'clock-step': 0, 'restart-delay': 0, 'data-loss': 0, 'write-delay': 0 },
+      ratePpm: 5_000,
+    },
     policy: { settings: { driftPpm: 0, driftUs: 0 } },
-    property: 'validity',
+    property: 'quorum-backed',
     verdict: 'violated',
   },
   'a clock that is off by what is allowed for': {
     bounds: { drift: 1, allowance: 1, ttl: 2 },
-    faultModel: { stretch: { rate: 1, step: 0, restart: 0, forget: 0, late: 0 } },
+    faultModel: {
+      stretch: { 'clock-drift': 1, 'clock-step': 0, 'restart-delay': 0, 'data-loss': 0, 'write-delay': 0 },
+    },
     verdict: 'safe',
   },
   'a quorum of one': { policy: { deviations: ['quorum:1'] }, verdict: 'violated' },
@@ -72,7 +80,7 @@ const QUESTIONS: Readonly<Record<string, Question>> = {
   },
   'validity from the answers': {
     policy: { deviations: ['counts-from-reply'] },
-    property: 'validity',
+    property: 'quorum-backed',
     verdict: 'violated',
   },
   'validity that is not checked': {
@@ -86,7 +94,7 @@ const QUESTIONS: Readonly<Record<string, Question>> = {
     bounds: { nodes: 1, clients: 3, releases: true },
     faultModel: { clients: 3 },
     policy: { deviations: ['deletes-any'] },
-    property: 'validity',
+    property: 'quorum-backed',
     verdict: 'violated',
   },
   'releases at any time': { bounds: { releases: true }, verdict: 'safe' },
@@ -95,7 +103,7 @@ const QUESTIONS: Readonly<Record<string, Question>> = {
   'an extension by a minority': {
     bounds: { extensions: 1 },
     policy: { deviations: ['extension-votes:-1'] },
-    property: 'validity',
+    property: 'quorum-backed',
     verdict: 'violated',
   },
   'an extension of whatever is there': {
@@ -107,7 +115,7 @@ const QUESTIONS: Readonly<Record<string, Question>> = {
   'one token for all tries': {
     bounds: { retries: 1, timeout: 1, link: 'reordering', ttl: 2 },
     policy: { deviations: ['token-per-call'] },
-    property: 'validity',
+    property: 'quorum-backed',
     verdict: 'violated',
   },
   'a token for each try': {

@@ -14,10 +14,10 @@ export const TICK_US = 1000;
 
 /**
  * What a bounded world is exhausted for. `mutual-exclusion`: never two clients believe at once that they hold the lock.
- * `validity`: a quorum of nodes is behind every belief. `acquisition`: nobody claims what is over already. `fencing`:
+ * `quorum-backed`: a quorum of nodes is behind every belief. `acquisition`: nobody claims what is over already. `fencing`:
  * a client that begins to ask for a fencing token after a claim gets a higher counter. `none` meets all states.
  */
-export type ExploredProperty = 'mutual-exclusion' | 'validity' | 'acquisition' | 'fencing' | 'none';
+export type ExploredProperty = 'mutual-exclusion' | 'quorum-backed' | 'acquisition' | 'fencing' | 'none';
 
 /** A change of the nodes that clients are told of, while it is made. */
 export interface NodeSetChange {

@@ -34,7 +34,7 @@ describe('an exploration that was stopped', () => {
     explorer.work(10);
     const checkpoint = explorer.checkpoint();
     expect(() => Explorer.resumed(VIOLATED, checkpoint)).toThrow('other bounds');
-    expect(() => Explorer.resumed({ ...SAFE, property: 'validity' }, checkpoint)).toThrow('other bounds');
+    expect(() => Explorer.resumed({ ...SAFE, property: 'quorum-backed' }, checkpoint)).toThrow('other bounds');
   });
 
   it('does not go on with a lock that takes other steps', () => {

@@ -237,7 +237,7 @@ class Writer {
     this.faults.push({ kind: 'crash', node: nodeName(node), atUs, restartAfterUs });
     // Where nodes have disks, so that they can be rolled back, one that forgets has lost its disk too.
     if (this.world.bounds.rollbacks === 0 || restartAfterUs === null) return;
-    this.faults.push({ kind: 'forget', node: nodeName(node), atUs: atUs + restartAfterUs });
+    this.faults.push({ kind: 'data-loss', node: nodeName(node), atUs: atUs + restartAfterUs });
   }
 
   private pause(client: number, atUs: number, forUs: number): void {

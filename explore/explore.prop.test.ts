@@ -25,7 +25,7 @@ describe('three nodes, two clients, a TTL of three ticks', () => {
 describe('a longer TTL', () => {
   it.each([3, 4, 5, 6])('of %i ticks breaks by the same faults, the drift a tick later for each', (ttl) => {
     const depths = [{ crashes: 1, restartDelay: 0 }, { drift: 1 }].map((change) => {
-      const { verdict, depth } = exploring({ ...change, ttl }, { property: 'validity' });
+      const { verdict, depth } = exploring({ ...change, ttl }, { property: 'quorum-backed' });
       return { verdict, depth };
     });
     // A key lives longer by what the TTL is longer.

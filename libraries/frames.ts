@@ -47,7 +47,7 @@ function isOwn(path: string, here: string): boolean {
 }
 
 /** Failures in which somebody else's command may be what decided. */
-const BY_OTHERS: readonly string[] = ['mutual-exclusion', 'validity', 'continuity'];
+const BY_OTHERS: readonly string[] = ['mutual-exclusion', 'quorum-backed', 'continuity'];
 
 /**
  * The command that decided a violation, and where it comes from; `null` if nobody knows. It is the latest that has deleted

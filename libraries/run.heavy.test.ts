@@ -38,7 +38,7 @@ describe.each(MATRIX)('$package $version', (library) => {
 });
 
 it.each([
-  ['redlock5', ['lost-lock']],
+  ['redlock5', ['loss-notified']],
   ['lockstep', []],
 ])('%s: a signal that aborts after using() has returned is reported', async (id, expected) => {
   const library = MATRIX.find((it) => it.id === id);

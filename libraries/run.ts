@@ -51,16 +51,16 @@ export interface LibraryRunOptions {
 /** What libraries are judged by. */
 const LIBRARY_PROPERTIES: readonly PropertyId[] = [
   'mutual-exclusion',
-  'validity',
-  'action-in-belief',
+  'quorum-backed',
+  'no-stale-write',
   'acquisition',
   'continuity',
   'deadlock-free',
-  'lost-lock',
+  'loss-notified',
 ];
 
 /** Those of them that are not left to a monitor: about calls, and what a library gives its caller. */
-const SEEN_HERE: readonly PropertyId[] = ['acquisition', 'deadlock-free', 'lost-lock'];
+const SEEN_HERE: readonly PropertyId[] = ['acquisition', 'deadlock-free', 'loss-notified'];
 
 /** A call that has not returned at the end of a run, and under which nothing was sent for this long, hangs, µs. */
 const PATIENCE_US = 15_000_000;

@@ -35,7 +35,7 @@ describe('clock rates', () => {
     [30_000, 5_058],
   ])('with a TTL of %i ms may differ by %i ppm on both sides, and no more', (ttlMs, ppm) => {
     expect(both(ppm, ttlMs)).toEqual([]);
-    expect(both(ppm + 1, ttlMs)).toEqual(['clock-rate']);
+    expect(both(ppm + 1, ttlMs)).toEqual(['clock-drift']);
   });
 
   it.each([
@@ -43,7 +43,7 @@ describe('clock rates', () => {
     [10_000, 5_076],
   ])('with a TTL of %i ms and keys that end at their time may differ by %i ppm', (ttlMs, ppm) => {
     expect(both(ppm, ttlMs, { expiry: 'at' })).toEqual([]);
-    expect(both(ppm + 1, ttlMs, { expiry: 'at' })).toEqual(['clock-rate']);
+    expect(both(ppm + 1, ttlMs, { expiry: 'at' })).toEqual(['clock-drift']);
   });
 
   it('are not to blame for keys that end at their time where time stamps are cut where the nodes tick', () => {
@@ -57,12 +57,12 @@ describe('clock rates', () => {
     expect(at(cut)).toEqual([]);
     expect(at(cut, [{ process: 'n0', offsetUs: 7_000, ratePpm: 0 }])).toEqual([]);
     // Neither whole stamps nor clocks that tick together are enough alone.
-    expect(at({})).toEqual(['clock-rate']);
-    expect(at({ ...cut, deviations: ['stamps-us:1000', 'deadline-counted-after-us:0'] })).toEqual(['clock-rate']);
-    expect(at({ ...cut, deviations: ['stamps-us:1000'] })).toEqual(['clock-rate']);
-    expect(at(cut, [{ process: 'c1', offsetUs: 999, ratePpm: 0 }])).toEqual(['clock-rate']);
-    expect(at(cut, [rate('n0', 1)])).toContain('clock-rate');
-    expect(at(cut, [], [step('n0', 999)])).toContain('clock-rate');
+    expect(at({})).toEqual(['clock-drift']);
+    expect(at({ ...cut, deviations: ['stamps-us:1000', 'deadline-counted-after-us:0'] })).toEqual(['clock-drift']);
+    expect(at({ ...cut, deviations: ['stamps-us:1000'] })).toEqual(['clock-drift']);
+    expect(at(cut, [{ process: 'c1', offsetUs: 999, ratePpm: 0 }])).toEqual(['clock-drift']);
+    expect(at(cut, [rate('n0', 1)])).toContain('clock-drift');
+    expect(at(cut, [], [step('n0', 999)])).toContain('clock-drift');
     // A step by a whole tick is one, and nothing else.
     expect(at(cut, [], [step('n0', 1_000)])).toEqual(['clock-step']);
   });
@@ -70,23 +70,23 @@ describe('clock rates', () => {
   it('may differ more where one side alone does, and as they like in the harmless direction', () => {
     const one = (process: string, ppm: number): Assumption[] => broken({ cluster: { clocks: [rate(process, ppm)] } });
     expect(one('n0', 10_305)).toEqual([]);
-    expect(one('n0', 10_306)).toEqual(['clock-rate']);
+    expect(one('n0', 10_306)).toEqual(['clock-drift']);
     expect(one('c1', -10_200)).toEqual([]);
-    expect(one('c1', -10_201)).toEqual(['clock-rate']);
+    expect(one('c1', -10_201)).toEqual(['clock-drift']);
     expect(one('n0', -500_000)).toEqual([]);
     expect(one('c1', 500_000)).toEqual([]);
   });
 
   it('count whenever they change', () => {
-    const faults: Fault[] = [{ kind: 'clock-rate', process: 'n0', atUs: 9, ratePpm: 10_306 }];
-    expect(broken({ faults })).toEqual(['clock-rate']);
+    const faults: Fault[] = [{ kind: 'clock-drift', process: 'n0', atUs: 9, ratePpm: 10_306 }];
+    expect(broken({ faults })).toEqual(['clock-drift']);
   });
 
   it('are held against the shortest and the longest TTL, extensions included', () => {
     const clocks = [rate('n0', 12_000)];
     const extended = lock(0, { ttlMs: 1_000, extensions: [{ afterUs: 5, ttlMs: 10_000 }] });
     expect(broken({ cluster: { clocks }, locks: [[lock(0, { ttlMs: 1_000 })]] })).toEqual([]);
-    expect(broken({ cluster: { clocks }, locks: [[extended]] })).toEqual(['clock-rate']);
+    expect(broken({ cluster: { clocks }, locks: [[extended]] })).toEqual(['clock-drift']);
   });
 });
 
@@ -133,23 +133,23 @@ describe('clock steps', () => {
   });
 });
 
-describe('memory', () => {
+describe('durability', () => {
   const wall = { habits: { clock: 'wall' } } as const;
 
   it('may be lost by a node that stays away until every claim it voted for is over', () => {
     expect(broken({ faults: [crash('n0', 9_898_000)] })).toEqual([]);
-    expect(broken({ faults: [crash('n0', 9_897_999)] })).toEqual(['memory']);
+    expect(broken({ faults: [crash('n0', 9_897_999)] })).toEqual(['durability']);
     expect(broken({ faults: [crash('n0', null)] })).toEqual([]);
   });
 
   it('is asked for longer where a client is slow or set back, or some lock lasts longer', () => {
     const clocks = [rate('c1', -10_000)];
-    expect(broken({ cluster: { clocks }, faults: [crash('n0', 9_997_979)] })).toEqual(['memory']);
+    expect(broken({ cluster: { clocks }, faults: [crash('n0', 9_997_979)] })).toEqual(['durability']);
     expect(broken({ cluster: { clocks }, faults: [crash('n0', 9_997_980)] })).toEqual([]);
-    expect(broken({ faults: [crash('n0', 9_898_099), step('c1', -100)], policy: wall })).toEqual(['memory']);
+    expect(broken({ faults: [crash('n0', 9_898_099), step('c1', -100)], policy: wall })).toEqual(['durability']);
     expect(broken({ faults: [crash('n0', 9_898_100), step('c1', -100)], policy: wall })).toEqual([]);
     const locks = [ten, [lock(0, { ttlMs: 10_100 })]];
-    expect(broken({ locks, faults: [crash('n0', 9_898_000)] })).toEqual(['memory']);
+    expect(broken({ locks, faults: [crash('n0', 9_898_000)] })).toEqual(['durability']);
   });
 
   it('is never lost with persistence', () => {
@@ -158,13 +158,13 @@ describe('memory', () => {
 
   it('may be lost by one node for each vote beyond the quorum, clocks counted in', () => {
     const faults = [crash('n0', 0), crash('n1', 0)];
-    expect(broken({ faults }, 3)).toEqual(['memory']);
-    expect(broken({ faults }, 4)).toEqual(['memory']);
+    expect(broken({ faults }, 3)).toEqual(['durability']);
+    expect(broken({ faults }, 4)).toEqual(['durability']);
     expect(broken({ faults }, 5)).toEqual([]);
     expect(broken({ faults: [...faults, crash('n1', 0)] }, 5)).toEqual([]);
-    expect(broken({ faults: [crash('n0', 0), step('n1', 200_000)] }, 4)).toEqual(['clock-step', 'memory']);
+    expect(broken({ faults: [crash('n0', 0), step('n1', 200_000)] }, 4)).toEqual(['clock-step', 'durability']);
     // A slow client is slow against all nodes.
-    expect(broken({ cluster: { clocks: [rate('c1', -10_201)] } }, 5)).toEqual(['clock-rate']);
+    expect(broken({ cluster: { clocks: [rate('c1', -10_201)] } }, 5)).toEqual(['clock-drift']);
   });
 });
 
@@ -179,7 +179,7 @@ describe('replicas', () => {
 describe('effects', () => {
   const prompt = (fields: Partial<LockPlan>, faults: Fault[] = [], cluster: Parts['cluster'] = {}): boolean => {
     const found = broken({ locks: [[lock(0, fields)]], policy: { habits: { clock: 'wall' } }, faults, cluster });
-    return !found.includes('prompt-effects');
+    return !found.includes('bounded-write-delay');
   };
   const write = (guardUs: number | null): Partial<LockPlan> => ({
     writes: [{ checkAfterUs: 1_000, guardUs, sendAfterUs: 3_000, delayUs: 500 }],
@@ -217,18 +217,18 @@ describe('what a crash costs', () => {
   const aof = { persistence: 'everysec' } as const;
 
   it('is nothing after a shutdown in order, or where votes waited for the disk', () => {
-    expect(at(aof, { power: true })).toEqual(['memory']);
+    expect(at(aof, { power: true })).toEqual(['durability']);
     expect(at(aof, { clean: true })).toEqual([]);
     expect(at({ ...aof, answers: 'durable' }, { power: true })).toEqual([]);
     expect(at({ persistence: 'always' }, { power: true })).toEqual([]);
-    expect(at({ persistence: 'always', answers: 'executed' }, { power: true })).toEqual(['memory']);
+    expect(at({ persistence: 'always', answers: 'executed' }, { power: true })).toEqual(['durability']);
   });
 
   it('depends on who measures the restart delay', () => {
     const away = (restartAfterUs: number, ...more: Fault[]): Assumption[] =>
       broken({ locks: [ten], faults: [{ ...crash('n0', restartAfterUs), restartBy: 'node-clock' } as Fault, ...more] });
     expect(away(9_898_000)).toEqual([]);
-    expect(away(9_898_000, step('n0', 5))).toEqual(['memory']);
+    expect(away(9_898_000, step('n0', 5))).toEqual(['durability']);
     expect(away(9_898_005, step('n0', 5))).toEqual([]);
   });
 });
@@ -240,16 +240,16 @@ describe('the nodes', () => {
 
   it('may be any, in any order, if all clients have the same at all times', () => {
     expect(broken({ locks: two, views: [{ nodes: three }, { nodes: ['n2', 'n0', 'n1'] }] })).toEqual([]);
-    expect(broken({ locks: two, views: [{ nodes: three }, {}] })).toEqual(['same-nodes']);
+    expect(broken({ locks: two, views: [{ nodes: three }, {}] })).toEqual(['same-membership']);
     expect(broken({ locks: two, faults: [move('c2', 'n0', 'n1', 'n2', 'n3', 'n4')] })).toEqual([]);
-    expect(broken({ locks: two, faults: [move('c2', ...three)] })).toEqual(['same-nodes']);
+    expect(broken({ locks: two, faults: [move('c2', ...three)] })).toEqual(['same-membership']);
   });
 
   it('are there once each, under the same keys', () => {
     const twice = { nodes: [...three, 'n0'] };
-    expect(broken({ locks: two, views: [twice, twice] })).toEqual(['same-nodes']);
+    expect(broken({ locks: two, views: [twice, twice] })).toEqual(['same-membership']);
     expect(broken({ locks: two, views: [{ keyPrefix: 'x:' }, { keyPrefix: 'x:' }] })).toEqual([]);
-    expect(broken({ locks: two, views: [{ keyPrefix: 'x:' }, {}] })).toEqual(['same-nodes']);
+    expect(broken({ locks: two, views: [{ keyPrefix: 'x:' }, {}] })).toEqual(['same-membership']);
   });
 
   it('may change to a replica that takes over from a dead master with all it had', () => {
@@ -279,16 +279,16 @@ describe('the nodes', () => {
 describe('the catalogue', () => {
   const known: Record<string, Assumption[]> = {
     S01: ['durable-failover'],
-    S03: ['memory'],
-    S05: ['memory'],
+    S03: ['durability'],
+    S05: ['durability'],
     S12: [],
-    S13: ['memory'],
+    S13: ['durability'],
     S16: ['clock-step'],
     S23: [],
-    S24: ['prompt-effects'],
-    S38: ['same-nodes'],
-    S38b: ['same-nodes'],
-    S62: ['same-nodes'],
+    S24: ['bounded-write-delay'],
+    S38: ['same-membership'],
+    S38b: ['same-membership'],
+    S62: ['same-membership'],
     S63: ['clock-step'],
     S64: ['durable-failover'],
     S47: [],

@@ -13,10 +13,10 @@ import { ttlsMsOf } from '../scenarios/ttls.js';
 import { nodeName } from '../sim/index.js';
 
 /**
- * The assumptions of Redlock. `clock-rate` and `clock-step`: client and node clocks measure a TTL alike up to the
- * drift allowance; a clock that stops counts as set back. `memory`: a node that voted does not come back without
+ * The assumptions of Redlock. `clock-drift` and `clock-step`: client and node clocks measure a TTL alike up to the
+ * drift allowance; a clock that stops counts as set back. `durability`: a node that voted does not come back without
  * its keys while a claim lasts. `durable-failover`: a replica that takes over has everything, and its master is gone.
- * `same-nodes`: all clients have the same nodes, each once, and call a resource by the same key. `prompt-effects`: what a
+ * `same-membership`: all clients have the same nodes, each once, and call a resource by the same key. `bounded-write-delay`: what a
  * client does after its last look at the lock happens within the validity it then had.
  *
  * `counters`, which only fencing tokens rest on: at no instant do fewer than a quorum of the nodes know their counter. A node
@@ -25,13 +25,13 @@ import { nodeName } from '../sim/index.js';
  * one after the other, as long as others have rejoined before. What breaks is that tokens are to be had: they rise even then.
  */
 export type Assumption =
-  | 'clock-rate'
+  | 'clock-drift'
   | 'clock-step'
-  | 'memory'
+  | 'durability'
   | 'counters'
   | 'durable-failover'
-  | 'same-nodes'
-  | 'prompt-effects';
+  | 'same-membership'
+  | 'bounded-write-delay';
 
 /** What is known of a run of a schedule. */
 interface SeenOfRun {
@@ -61,7 +61,7 @@ export function assumptions(schedule: Schedule, policy: Policy, seen: SeenOfRun 
   const outruns = (steps: boolean) => (node: ProcessName) =>
     clients.some((client) => ttls.some((ttl) => !clocks.agree(ttl, client, node, steps)));
   const forgets = (node: ProcessName): boolean =>
-    schedule.faults.some((it) => it.kind === 'forget' && it.node === node) ||
+    schedule.faults.some((it) => it.kind === 'data-loss' && it.node === node) ||
     schedule.faults.some(
       (it) =>
         it.kind === 'crash' &&
@@ -76,22 +76,22 @@ export function assumptions(schedule: Schedule, policy: Policy, seen: SeenOfRun 
   const amnesiac = nodes.filter(forgets);
   const faulty = new Set([...byStep, ...amnesiac]);
   if (faulty.size > spare) {
-    if (byRate.length > 0) broken.push('clock-rate');
+    if (byRate.length > 0) broken.push('clock-drift');
     if (byStep.length > byRate.length) broken.push('clock-step');
-    if (amnesiac.length > 0) broken.push('memory');
+    if (amnesiac.length > 0) broken.push('durability');
   }
   if (hasFencingTokens(policy) && fewestCounters < quorum) broken.push('counters');
   if (schedule.faults.some((it) => it.kind === 'failover' && losesWrites(it, schedule)))
     broken.push('durable-failover');
-  if (!sameNodes(schedule)) broken.push('same-nodes');
-  if (!effectsArePrompt(schedule, clocks)) broken.push('prompt-effects');
+  if (!sameNodes(schedule)) broken.push('same-membership');
+  if (!effectsArePrompt(schedule, clocks)) broken.push('bounded-write-delay');
   return broken;
 }
 
 /** How many nodes keep their counter from the beginning to the end. */
 function leastCounters({ cluster, faults }: Schedule): number {
   const losing = faults.flatMap((it) => {
-    if (it.kind === 'crash' || (it.kind === 'forget' && it.resource === undefined)) return [it.node];
+    if (it.kind === 'crash' || (it.kind === 'data-loss' && it.resource === undefined)) return [it.node];
     return it.kind === 'failover' ? [it.to ?? it.node] : [];
   });
   return cluster.nodes - new Set(losing).size;
@@ -145,7 +145,7 @@ class Clocks {
   private rates(process: ProcessName): number[] {
     const plan = this.schedule.cluster.clocks.find((clock) => clock.process === process);
     const changes = this.schedule.faults.flatMap((fault) =>
-      fault.kind === 'clock-rate' && fault.process === process ? [fault.ratePpm] : [],
+      fault.kind === 'clock-drift' && fault.process === process ? [fault.ratePpm] : [],
     );
     return [plan?.ratePpm ?? 0, ...changes];
   }

@@ -71,8 +71,8 @@ it('counts a fault only where it meets a claim', () => {
 it('counts restarts, refusals, flushes and wrong rates inside a claim', () => {
   const faults: Fault[] = [
     { kind: 'crash', node: 'n4', atUs: 5_000, restartAfterUs: 1_000 },
-    { kind: 'refuse', node: 'n3', operations: ['extend'], atUs: 5_000, forUs: 5 },
-    { kind: 'forget', node: 'n2', atUs: 5_000 },
+    { kind: 'error-replies', node: 'n3', operations: ['extend'], atUs: 5_000, forUs: 5 },
+    { kind: 'data-loss', node: 'n2', atUs: 5_000 },
     { kind: 'suspend', process: 'c1', atUs: 5_000, forUs: 5 },
     { kind: 'clock-step', process: 'c1', atUs: 5_000, byUs: 5 },
     { kind: 'reconfigure', client: 'c1', nodes: ['n1', 'n0'], atUs: 5_000 },
@@ -120,11 +120,11 @@ it.each<[CoveragePoint, Partial<FaultModel>]>([
   ['lossesInClaim', { lossPpm: 1 }],
   ['copiesInClaim', { duplicatePpm: 1 }],
   ['delaysInClaim', { spikePpm: 1 }],
-  ['clockStepsInClaim', exceedBound(CALM, 'step', 1)],
-  ['claimsAtWrongRates', exceedBound(CALM, 'rate', 1)],
+  ['clockStepsInClaim', exceedBound(CALM, 'clock-step', 1)],
+  ['claimsAtWrongRates', exceedBound(CALM, 'clock-drift', 1)],
   ['forgettingsInClaim', { flushes: 1 }],
-  ['writes', exceedBound(CALM, 'late', 1)],
-  ['votesForgottenInClaim', exceedBound(CALM, 'forget', 1)],
+  ['writes', exceedBound(CALM, 'write-delay', 1)],
+  ['votesForgottenInClaim', exceedBound(CALM, 'data-loss', 1)],
 ])('misses %s where that was asked for', (situation, faultModel) => {
   const counts: Counts = { ...noCounts(), claims: 1 };
   expect(firstUncovered(CALM, counts)).toBeNull();

@@ -65,11 +65,11 @@ const BY_FAULT: Readonly<Record<Fault['kind'], CoveragePoint>> = {
   suspend: 'suspendsInClaim',
   'client-crash': 'clientCrashesInClaim',
   'clock-step': 'clockStepsInClaim',
-  'clock-rate': 'clockRatesInClaim',
+  'clock-drift': 'clockRatesInClaim',
   failover: 'failoversInClaim',
   reconfigure: 'reconfigurationsInClaim',
-  forget: 'forgettingsInClaim',
-  refuse: 'refusalsInClaim',
+  'data-loss': 'forgettingsInClaim',
+  'error-replies': 'refusalsInClaim',
   partition: 'partitionsInClaim',
 };
 

@@ -37,8 +37,8 @@ test('a list of violations is complete', () => {
 });
 
 test('a property that is named is judged, others are not', () => {
-  expect(judgedProperties(s03)).not.toContain('validity');
-  const violations = [...(s03.violations ?? []), { property: 'validity' }] as const;
+  expect(judgedProperties(s03)).not.toContain('quorum-backed');
+  const violations = [...(s03.violations ?? []), { property: 'quorum-backed' }] as const;
   expect(differs({ verdict: 'violated', violations })).toBeNull();
 });
 

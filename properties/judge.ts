@@ -25,7 +25,7 @@ export interface Judgement {
 }
 
 /** Told of in every judgement, asked for or not: the danger comes before the harm. */
-const TOLD: readonly PropertyId[] = [...SAFETY, 'validity'];
+const TOLD: readonly PropertyId[] = [...SAFETY, 'quorum-backed'];
 
 /**
  * Runs a schedule and says what held. `also` names further properties that count in the one-word verdict; of what is

@@ -17,7 +17,7 @@ interface PropertyInfo {
   readonly guarantee?: string;
 }
 
-const TIME: readonly Assumption[] = ['clock-rate', 'clock-step', 'memory', 'durable-failover', 'same-nodes'];
+const TIME: readonly Assumption[] = ['clock-drift', 'clock-step', 'durability', 'durable-failover', 'same-membership'];
 
 const CALM =
   'nothing is disturbed (no fault strikes or ends; no message is lost, copied, resent, or slower than half a time-out, a quarter where scripts go by hash)';
@@ -31,11 +31,11 @@ export const PROPERTIES: Readonly<Record<PropertyId, PropertyInfo>> = {
     monitor: 'properties/monitors/mutual-exclusion.ts',
     guarantee: 'Safety property: mutual exclusion',
   },
-  validity: {
+  'quorum-backed': {
     kind: 'state',
     definition: 'As long as a client believes, a majority of its nodes hold its token.',
     assumes: TIME,
-    monitor: 'properties/monitors/validity.ts',
+    monitor: 'properties/monitors/quorum-backed.ts',
   },
   acquisition: {
     kind: 'state',
@@ -57,24 +57,24 @@ export const PROPERTIES: Readonly<Record<PropertyId, PropertyInfo>> = {
     assumes: TIME,
     monitor: 'properties/monitors/continuity.ts',
   },
-  'lost-lock': {
+  'loss-notified': {
     kind: 'state',
     definition:
       'A lock whose majority was lost is never taken for extended, and a client that runs is told when its claim is over.',
     assumes: TIME,
-    monitor: 'properties/monitors/lost-lock.ts',
+    monitor: 'properties/monitors/loss-notified.ts',
   },
-  'token-unique': {
+  'unique-token': {
     kind: 'state',
     definition: 'No two attempts use the same token.',
     assumes: [],
-    monitor: 'properties/monitors/token-unique.ts',
+    monitor: 'properties/monitors/unique-token.ts',
   },
   'one-lock-per-token': {
     kind: 'state',
     definition: 'A token belongs to one lock: no other asks for anything with it.',
     assumes: [],
-    monitor: 'properties/monitors/token-unique.ts',
+    monitor: 'properties/monitors/unique-token.ts',
   },
   'bounded-key-lifetime': {
     kind: 'state',
@@ -83,31 +83,31 @@ export const PROPERTIES: Readonly<Record<PropertyId, PropertyInfo>> = {
     assumes: [],
     monitor: 'properties/monitors/key-lifetime.ts',
   },
-  'release-own': {
+  'owner-only-release': {
     kind: 'state',
     definition:
       'A key is deleted or overwritten only by a command of the lock that it belongs to: the one whose command set it.',
     assumes: [],
-    monitor: 'properties/monitors/release-own.ts',
+    monitor: 'properties/monitors/owner-only-release.ts',
   },
-  'action-in-belief': {
+  'no-stale-write': {
     kind: 'effect',
     definition: 'No write reaches the protected resource unless its client holds the lock.',
-    assumes: ['prompt-effects'],
-    monitor: 'properties/monitors/action-in-belief.ts',
+    assumes: ['bounded-write-delay'],
+    monitor: 'properties/monitors/no-stale-write.ts',
   },
   fencing: {
     kind: 'effect',
     definition:
       'Fencing tokens of successive holders rise, those of overlapping ones differ, a resource refuses none that is not lower, and nobody is told that there are no tokens any more. (Tokens rise without `counters`, too.)',
-    assumes: ['counters', 'same-nodes'],
+    assumes: ['counters', 'same-membership'],
     monitor: 'properties/monitors/fencing.ts',
   },
-  'release-quorum': {
+  'release-to-all': {
     kind: 'liveness',
     definition: 'A release is sent to every node that was ever asked for the lock.',
     assumes: [],
-    monitor: 'properties/monitors/release-quorum.ts',
+    monitor: 'properties/monitors/release-to-all.ts',
   },
   cleanup: {
     kind: 'liveness',
@@ -120,7 +120,7 @@ export const PROPERTIES: Readonly<Record<PropertyId, PropertyInfo>> = {
     kind: 'liveness',
     definition:
       'A client that keeps trying has the lock after one release time-out, one attempt, one pause and one more attempt; keys of others end with their TTL, tries are not burnt without pauses, and a lock that extends itself ends after (M + 1) TTLs.',
-    assumes: ['same-nodes'],
+    assumes: ['same-membership'],
     while: `nobody else asks for or holds the resource, every node is in order, and ${CALM}`,
     monitor: 'properties/monitors/liveness/uncontended-wait.ts',
     guarantee: 'Liveness property A: deadlock free',
@@ -129,7 +129,7 @@ export const PROPERTIES: Readonly<Record<PropertyId, PropertyInfo>> = {
     kind: 'liveness',
     definition:
       'The same with a minority of the nodes dead, hung, refusing or cut off throughout; besides, no call takes longer than its own time-outs, and no client gives up before its tries are used up.',
-    assumes: ['same-nodes'],
+    assumes: ['same-membership'],
     while: `nobody else asks for or holds the resource, the same majority is in order all the while, and ${CALM}; for calls that return: always`,
     monitor: 'properties/monitors/liveness/uncontended-wait.ts',
     guarantee: 'Liveness property B: fault tolerance',
@@ -138,7 +138,7 @@ export const PROPERTIES: Readonly<Record<PropertyId, PropertyInfo>> = {
     kind: 'liveness',
     definition:
       'Of several clients that keep trying, one has the lock before each has failed more than ten times; and time goes on while they try.',
-    assumes: ['same-nodes'],
+    assumes: ['same-membership'],
     while: `pauses between attempts have jitter, a majority of the nodes is in order and free, and ${CALM}`,
     monitor: 'properties/monitors/liveness/progress.ts',
   },
@@ -148,11 +148,11 @@ export const PROPERTIES: Readonly<Record<PropertyId, PropertyInfo>> = {
     assumes: [],
     monitor: 'search/determinism.prop.test.ts',
   },
-  conservation: {
+  'message-integrity': {
     kind: 'harness',
     definition:
       'A request is carried out once unless it was copied or resent, an answer answers what was carried out, and no timer or expiry is early.',
     assumes: [],
-    monitor: 'bench/oracle/conservation.ts',
+    monitor: 'bench/oracle/message-integrity.ts',
   },
 };

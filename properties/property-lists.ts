@@ -1,26 +1,26 @@
 import type { PropertyId } from '../scenarios/scenario.js';
 
 /**
- * What a fixed schedule is judged by when nobody asks for more. `validity` is not among them: that a majority is gone
+ * What a fixed schedule is judged by when nobody asks for more. `quorum-backed` is not among them: that a majority is gone
  * is a danger, and a violation of mutual exclusion only if a rival can still use it before the claim ends.
  */
-export const SAFETY: readonly PropertyId[] = ['mutual-exclusion', 'action-in-belief', 'fencing'];
+export const SAFETY: readonly PropertyId[] = ['mutual-exclusion', 'no-stale-write', 'fencing'];
 
 /** What a search can look for: every property with a monitor. The reference policy keeps them all within its assumptions. */
 export const SEARCHED: readonly PropertyId[] = [
   'mutual-exclusion',
-  'validity',
+  'quorum-backed',
   'acquisition',
   'extension',
   'continuity',
-  'lost-lock',
-  'token-unique',
+  'loss-notified',
+  'unique-token',
   'one-lock-per-token',
   'bounded-key-lifetime',
-  'release-own',
-  'release-quorum',
+  'owner-only-release',
+  'release-to-all',
   'cleanup',
-  'action-in-belief',
+  'no-stale-write',
   'fencing',
   'deadlock-free',
   'fault-tolerance',
@@ -29,7 +29,7 @@ export const SEARCHED: readonly PropertyId[] = [
 
 /** Those of the monitored properties that are about liveness. */
 export const LIVENESS: readonly PropertyId[] = [
-  'release-quorum',
+  'release-to-all',
   'cleanup',
   'deadlock-free',
   'fault-tolerance',

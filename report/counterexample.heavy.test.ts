@@ -9,8 +9,8 @@ import { preventions } from './prevention.js';
 import { WIDTH } from './table.js';
 
 function textOf(schedule: Schedule, paint?: Painter, named: readonly PropertyId[] = []): string {
-  const judgement = judge(schedule, ['validity', 'deadlock-free', 'fault-tolerance', 'progress', ...named], true);
-  const grave = judgement.violations.find((it) => it.property !== 'validity');
+  const judgement = judge(schedule, ['quorum-backed', 'deadlock-free', 'fault-tolerance', 'progress', ...named], true);
+  const grave = judgement.violations.find((it) => it.property !== 'quorum-backed');
   const violation = grave ?? judgement.violations[0];
   if (violation === undefined) throw new Error('nothing is violated');
   return formatCounterexample({
@@ -45,7 +45,7 @@ test('a node that votes twice', () => {
       10 004  n2 n3 n4  B expires                                   ·     ·
 
       c1 and c2 both held a for 9 894 ms: n2 voted twice, it forgot A in the restart.
-      assumptions   broken: memory (a node that voted may be back without its key)
+      assumptions   broken: durability (a node that voted may be back without its key)
       prevented by  persistence=always · restart-delay=ttl
       replay        npm run -s lockstep -- replay .lockstep/failures/1-318.json
     "
@@ -97,7 +97,7 @@ test('a write after a pause', () => {
 
       A write of c1 reached a 10 103 ms after its claim had ended: c1 was frozen from 7 to
       20 000, between its check and the write; c2 had written meanwhile, at 10 005.5.
-      assumptions   broken: prompt-effects (a write may arrive later than its check allows)
+      assumptions   broken: bounded-write-delay (a write may arrive later than its check allows)
       prevented by  none of the known mitigations on this schedule
       replay        npm run -s lockstep -- replay .lockstep/failures/1-318.json
     "
@@ -129,7 +129,7 @@ test('a long story is told by its most relevant lines', () => {
 
       c1 and c2 both held a for 9 894 ms: n0 n1 n2 voted for both, they forgot A in the
       restart.
-      assumptions   broken: memory (a node that voted may be back without its key)
+      assumptions   broken: durability (a node that voted may be back without its key)
       prevented by  persistence=always · restart-delay=ttl (unavailable)
       replay        npm run -s lockstep -- replay .lockstep/failures/1-318.json
     "

@@ -43,10 +43,10 @@ const FAULT_EVENTS: Readonly<Record<FaultEventKind, true>> = {
   pause: true,
   suspend: true,
   'clock-step': true,
-  'clock-rate': true,
+  'clock-drift': true,
   partition: true,
-  forget: true,
-  refuse: true,
+  'data-loss': true,
+  'error-replies': true,
   reconfigure: true,
 };
 
@@ -85,7 +85,7 @@ export function describeFault(event: TraceEvent, context: RowContext, keys: Node
     }
     case 'reconfigure':
       return one(`is told of ${nodeListOrNames(listOf(event, 'nodes'))} from now on`);
-    case 'forget': {
+    case 'data-loss': {
       const { resource } = event.detail;
       const held = keys.of(event.process);
       return one(
@@ -93,7 +93,7 @@ export function describeFault(event: TraceEvent, context: RowContext, keys: Node
         held,
       );
     }
-    case 'refuse': {
+    case 'error-replies': {
       const { operations } = event.detail;
       const refused = Array.isArray(operations) ? operations.join(' and ') : 'everything';
       return one(
@@ -114,7 +114,7 @@ export function describeFault(event: TraceEvent, context: RowContext, keys: Node
       const which = event.process.startsWith('c') ? 'wall clock' : 'clock';
       return one(`${which} jumps ${byUs < 0 ? 'back' : 'forward'} by ${formatDurationMs(Math.abs(byUs))} ms`);
     }
-    case 'clock-rate': {
+    case 'clock-drift': {
       const ppm = numberOf(event, 'ratePpm');
       const rate = ppm === 0 ? 'right' : `${formatPercent(Math.abs(ppm))} ${ppm > 0 ? 'fast' : 'slow'}`;
       return one(`clock runs ${rate} from now on`);

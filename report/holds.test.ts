@@ -18,7 +18,7 @@ function ends(faults: readonly Fault[]): [string, string, number][] {
 test('a claim ends when its validity does, by its client’s clock', () => {
   const [first] = claims({});
   expect(first).toMatchObject({ client: 'c1', voters: ['n0', 'n1', 'n2'], fromUs: 2_000, endUs: 9_898_000 });
-  expect(ends([{ kind: 'clock-rate', process: 'c1', atUs: 0, ratePpm: 1_000 }])[0]).toEqual([
+  expect(ends([{ kind: 'clock-drift', process: 'c1', atUs: 0, ratePpm: 1_000 }])[0]).toEqual([
     'c1',
     'expired',
     9_888_112,

@@ -57,7 +57,7 @@ export function holdsOf(schedule: Schedule, trace: readonly TraceEvent[]): Hold[
         }
         break;
       case 'clock-step':
-      case 'clock-rate':
+      case 'clock-drift':
       case 'suspend':
         changeClock(
           clocks.get(event.process),
@@ -113,7 +113,7 @@ function changeClock(
   if (clocks === undefined) return;
   const at = trueTime(event.atUs);
   if (event.kind === 'clock-step') clocks.wall.step(at, numberOf(event, 'byUs'));
-  else if (event.kind === 'clock-rate') clocks.setRate(at, numberOf(event, 'ratePpm'));
+  else if (event.kind === 'clock-drift') clocks.setRate(at, numberOf(event, 'ratePpm'));
   else clocks.suspend(at, trueTime(numberOf(event, 'untilUs')), stopped(event));
   const clock = clocks.read(kind);
   if (clock.changedAt !== at) return;

@@ -111,7 +111,7 @@ function detailOf(fault: Fault, atUs: number): Detail {
     case 'pause':
     case 'suspend':
       return { untilUs: atUs + fault.forUs };
-    case 'refuse':
+    case 'error-replies':
       return { operations: fault.operations, untilUs: atUs + fault.forUs, error: fault.error ?? '' };
     case 'partition': {
       const { from, to, oneWay, holds } = fault;
@@ -119,11 +119,11 @@ function detailOf(fault: Fault, atUs: number): Detail {
     }
     case 'reconfigure':
       return { nodes: fault.nodes };
-    case 'forget':
+    case 'data-loss':
       return fault.resource === undefined ? {} : { resource: fault.resource };
     case 'clock-step':
       return { byUs: fault.byUs };
-    case 'clock-rate':
+    case 'clock-drift':
       return { ratePpm: fault.ratePpm };
     case 'crash':
       return fault.clean ? { clean: 1 } : {};

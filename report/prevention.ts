@@ -52,7 +52,7 @@ export function candidates(schedule: Schedule): string[] {
   if (policy.habits.clock !== 'boot') list.push('clock=boot');
   if (deviates(policy, 'deadline-counted-after-us')) list.push('deadline=absolute');
   if (faults.some((fault) => fault.kind === 'crash')) list.push('persistence=always', 'restart-delay=ttl');
-  if (broken.includes('clock-step') || broken.includes('clock-rate'))
+  if (broken.includes('clock-step') || broken.includes('clock-drift'))
     list.push('drift-allowance=2%', 'drift-allowance=5%', 'drift-allowance=20%');
   if (faults.some((fault) => fault.kind === 'crash' || fault.kind === 'failover')) list.push('votes-wanted=all');
   if (cluster.nodes < 3) list.push('nodes=5');

@@ -183,7 +183,7 @@ export class SendingRows {
     if (first === undefined || this.answerOf(course) !== 'error') return '';
     const refusal = this.context.trace.findLast(
       (it) =>
-        it.kind === 'refuse' &&
+        it.kind === 'error-replies' &&
         it.process === course.node &&
         it.seq < first.seq &&
         numberOf(it, 'untilUs') > first.atUs,

@@ -13,9 +13,9 @@ export function assumptionLines(judgement: Pick<Judgement, 'assumptionsBroken'>)
   return judgement.assumptionsBroken.map((it) => `${it} (${ASSUMPTION_WORDS[it]})`);
 }
 
-/** Violations of `validity` are told of only where nothing worse happened. */
+/** Violations of `quorum-backed` are told of only where nothing worse happened. */
 export function mostSevere(violations: readonly Violation[]): readonly Violation[] {
-  const grave = violations.filter((it) => it.property !== 'validity');
+  const grave = violations.filter((it) => it.property !== 'quorum-backed');
   return grave.length > 0 ? grave : violations;
 }
 
@@ -23,10 +23,10 @@ export function mostSevere(violations: readonly Violation[]): readonly Violation
 export function violationCause(violation: Violation, told: ReportContext): string {
   switch (violation.property) {
     case 'mutual-exclusion':
-    case 'validity':
-    case 'lost-lock':
+    case 'quorum-backed':
+    case 'loss-notified':
       return reason(violation, told);
-    case 'action-in-belief': {
+    case 'no-stale-write': {
       const { claim, write } = lateWrite(violation, told);
       return claim === undefined || write === undefined ? '' : lateWriteCause(claim, write, told);
     }
@@ -50,11 +50,11 @@ export function violationSentence(violation: Violation, told: ReportContext): st
       return new Set(clients).size === 1
         ? `${formatList(clients.slice(0, 1))} held ${resource} twice ${length}${because}`
         : `${clients.join(' and ')} both held ${resource} ${length}${because}`;
-    case 'validity':
+    case 'quorum-backed':
       return `${inMs(violation.detail)}, ${length}${because}`;
-    case 'action-in-belief':
+    case 'no-stale-write':
       return writeSentence(violation, told);
-    case 'lost-lock':
+    case 'loss-notified':
       return `${inMs(violation.detail)}${because}`;
     case 'fencing':
       return `${violation.detail}${because}`;

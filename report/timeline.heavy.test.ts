@@ -49,7 +49,7 @@ test('a pause that ends a claim unnoticed, and the late write after it', () => {
       ✗ action in belief
         A write of c1 reached a 10 103 ms after its claim had ended: c1 was frozen from 7 to
         20 000, between its check and the write; c2 had written meanwhile, at 10 005.5.
-      Assumptions of the lock that the schedule breaks: prompt-effects (a write may arrive
+      Assumptions of the lock that the schedule breaks: bounded-write-delay (a write may arrive
       later than its check allows).
     "
   `);
@@ -132,7 +132,7 @@ test('what becomes of single messages is beside the command', () => {
 
 const EVERY_FAULT: readonly Fault[] = [
   { kind: 'clock-step', process: 'n0', atUs: 3_000, byUs: -1_500 },
-  { kind: 'clock-rate', process: 'n1', atUs: 4_000, ratePpm: -2_500 },
+  { kind: 'clock-drift', process: 'n1', atUs: 4_000, ratePpm: -2_500 },
   { kind: 'partition', atUs: 5_000, from: ['c1'], to: ['n0', 'n1'], oneWay: true, forUs: 10_000 },
   { kind: 'partition', atUs: 6_000, from: ['c1'], to: ['n2'], oneWay: false, forUs: 10_000 },
   { kind: 'crash', node: 'n0', atUs: 7_000, restartAfterUs: 2_000 },

@@ -28,8 +28,8 @@ export function tellingOf(schedule: Schedule, given: Judgement): TimelineModel {
 }
 
 const MARKS: Readonly<Partial<Record<PropertyId, string>>> = {
-  'action-in-belief': 'not held',
-  validity: 'no majority',
+  'no-stale-write': 'not held',
+  'quorum-backed': 'no majority',
 };
 
 /** The row at which a violation begins, with the word beside it. */
@@ -67,14 +67,14 @@ interface TimelineOptions {
 }
 
 /**
- * The whole of a run as a table, with a sentence for everything that went wrong in it. Violations of `validity` are
+ * The whole of a run as a table, with a sentence for everything that went wrong in it. Violations of `quorum-backed` are
  * told of only where nothing worse happened.
  */
 export function formatTimeline(schedule: Schedule, judgement: Judgement, options: TimelineOptions = {}): string {
   const { paint = PLAIN, unused = [] } = options;
   const telling = tellingOf(schedule, judgement);
   const { violations, outages, assumptionsBroken } = judgement;
-  const grave = violations.filter((it) => it.property !== 'validity');
+  const grave = violations.filter((it) => it.property !== 'quorum-backed');
   const shown = grave.length > 0 ? grave : violations;
   const mark = markOf(shown[0], telling.rows, telling.claims);
   const lines = [...wrap(configLine(schedule), WIDTH - 2).map((line) => `  ${line}`), ''];

@@ -85,7 +85,7 @@ function whyGone(claim: Hold, nodes: readonly string[], subject: string, told: R
   switch (textOf(first, 'how')) {
     case 'forgotten': {
       const why = trace[first.cause]?.kind;
-      if (why === 'forget') return `${subject} lost ${token}`;
+      if (why === 'data-loss') return `${subject} lost ${token}`;
       return `${subject} forgot ${token} in the ${why === 'failover' ? 'failover' : 'restart'}`;
     }
     case 'deleted':

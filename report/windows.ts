@@ -40,7 +40,7 @@ class InForce {
         break;
       case 'pause':
       case 'suspend':
-      case 'refuse':
+      case 'error-replies':
       case 'partition':
         this.lasting.push(event);
     }

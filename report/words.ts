@@ -15,13 +15,13 @@ import { formatCount, formatList, formatPercent, plural } from '../text/format.j
 
 /** What a schedule that breaks an assumption of the lock does, in words. */
 export const ASSUMPTION_WORDS: Readonly<Record<Assumption, string>> = {
-  'clock-rate': 'clocks run apart by more than the drift allowance',
+  'clock-drift': 'clocks run apart by more than the drift allowance',
   'clock-step': 'a clock jumps or stops by more than the drift allowance',
-  memory: 'a node that voted may be back without its key',
+  durability: 'a node that voted may be back without its key',
   counters: 'fewer than a quorum of nodes know their fencing counter at some time',
   'durable-failover': 'a replica takes over that may lack keys, or beside its master',
-  'same-nodes': 'clients do not all have the same nodes, each once, or the same keys',
-  'prompt-effects': 'a write may arrive later than its check allows',
+  'same-membership': 'clients do not all have the same nodes, each once, or the same keys',
+  'bounded-write-delay': 'a write may arrive later than its check allows',
 };
 
 /** `mutual exclusion`. */

@@ -171,8 +171,8 @@ export function withNodes(schedule: Schedule, nodes: number): Schedule {
         return nodes.length > 0 ? [{ ...fault, nodes }] : [];
       }
       case 'crash':
-      case 'forget':
-      case 'refuse':
+      case 'data-loss':
+      case 'error-replies':
         return exists(fault.node) ? [fault] : [];
       case 'client-crash':
         return [fault];

@@ -151,13 +151,13 @@ const faults = [
     nodes: someOf(nodeNamed(), 'a list of at least one node'),
   }),
   record('a loss of keys', {
-    kind: kind('forget'),
+    kind: kind('data-loss'),
     ...struck,
     node: nodeNamed(),
     resource: maybe(text('the name of a resource')),
   }),
   record('a refusal', {
-    kind: kind('refuse'),
+    kind: kind('error-replies'),
     ...struck,
     node: nodeNamed(),
     operations: someOf(operation(), 'a list of at least one operation'),
@@ -200,7 +200,7 @@ const faults = [
   }),
   record('a clock step', { kind: kind('clock-step'), ...struck, process: processNamed(), byUs: whole(SHIFT) }),
   record('a change of clock rate', {
-    kind: kind('clock-rate'),
+    kind: kind('clock-drift'),
     ...struck,
     process: processNamed(),
     ratePpm: whole(ppm(500_000)),

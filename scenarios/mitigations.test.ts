@@ -115,7 +115,7 @@ describe('nodes', () => {
       'failover',
       'client-crash',
       'pause',
-      'clock-rate',
+      'clock-drift',
       'reconfigure',
       'partition',
     ]);

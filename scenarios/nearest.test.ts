@@ -17,7 +17,7 @@ test.each([
 });
 
 test('takes the nearest, not the first', () => {
-  expect(nearest('clock-stop', ['clock-rate', 'clock-step'])).toBe('clock-step');
+  expect(nearest('clock-stop', ['clock-drift', 'clock-step'])).toBe('clock-step');
 });
 
 test('names all where nothing is near', () => {

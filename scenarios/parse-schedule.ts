@@ -1,4 +1,5 @@
 import { scheduleFromFormOne } from './form-1.js';
+import { withNamesOfToday } from './old-names.js';
 import { parseTextAs, readSchedule } from './read-schedule.js';
 import type { Schedule } from './schedule.js';
 
@@ -9,7 +10,7 @@ import type { Schedule } from './schedule.js';
  * @throws {@link ScheduleError} that says what is wrong, where, and what would be right.
  */
 export function parseSchedule(value: unknown): Schedule {
-  return readSchedule(scheduleFromFormOne(value));
+  return readSchedule(scheduleFromFormOne(withNamesOfToday(value)));
 }
 
 /**

@@ -1,5 +1,6 @@
 import { checkScenario } from './checks.js';
 import { scenarioFromFormOne, variantsFromFormOne } from './form-1.js';
+import { withNamesOfToday } from './old-names.js';
 import { readAs } from './read-as.js';
 import { parseTextAs, withSortedDeviations } from './read-schedule.js';
 import type { Scenario } from './scenario.js';
@@ -11,9 +12,10 @@ import { scenarioGrammar } from './scenario-grammar.js';
  * @throws {@link ScheduleError} that says what is wrong, where, and what would be right.
  */
 export function parseScenario(value: unknown): Scenario {
-  const scenario = readAs(scenarioGrammar, scenarioFromFormOne(value));
+  const today = withNamesOfToday(value);
+  const scenario = readAs(scenarioGrammar, scenarioFromFormOne(today));
   checkScenario(scenario);
-  return variantsFromFormOne({ ...scenario, schedule: withSortedDeviations(scenario.schedule) }, value);
+  return variantsFromFormOne({ ...scenario, schedule: withSortedDeviations(scenario.schedule) }, today);
 }
 
 /**

@@ -6,9 +6,9 @@ export type PropertyKind = 'belief' | 'state' | 'effect' | 'liveness';
 /** The properties, by the only names that code, files and output use. */
 export const PROPERTY_IDS = [
   'mutual-exclusion',
-  'validity',
-  'release-own',
-  'lost-lock',
+  'quorum-backed',
+  'owner-only-release',
+  'loss-notified',
   'extension',
   'acquisition',
   'deadlock-free',
@@ -16,14 +16,14 @@ export const PROPERTY_IDS = [
   'fencing',
   'progress',
   'cleanup',
-  'release-quorum',
-  'token-unique',
+  'release-to-all',
+  'unique-token',
   'one-lock-per-token',
   'bounded-key-lifetime',
-  'action-in-belief',
+  'no-stale-write',
   'continuity',
   'determinism',
-  'conservation',
+  'message-integrity',
 ] as const;
 
 /** One of {@link PROPERTY_IDS}. */

@@ -206,8 +206,8 @@ export interface Reconfigure extends FaultBase {
 }
 
 /** A node loses keys while it runs: an operator's DEL or FLUSHALL, or eviction. */
-export interface Forget extends FaultBase {
-  readonly kind: 'forget';
+export interface DataLoss extends FaultBase {
+  readonly kind: 'data-loss';
   readonly node: ProcessName;
   /** Only this resource; all of them where left out. */
   readonly resource?: string;
@@ -217,8 +217,8 @@ export interface Forget extends FaultBase {
  * A node answers these operations with an error, and carries none of them out: `acquire` and `extend` under OOM,
  * `release` under NOPERM for scripts, all of them under LOADING, READONLY, MISCONF or BUSY.
  */
-export interface Refuse extends FaultBase {
-  readonly kind: 'refuse';
+export interface ErrorReplies extends FaultBase {
+  readonly kind: 'error-replies';
   readonly node: ProcessName;
   readonly operations: readonly Operation[];
   readonly forUs: number;
@@ -280,7 +280,7 @@ export interface ClockStep extends FaultBase {
 
 /** The clocks of a process run at another rate from now on: slewing. */
 export interface ClockRate extends FaultBase {
-  readonly kind: 'clock-rate';
+  readonly kind: 'clock-drift';
   readonly process: ProcessName;
   readonly ratePpm: number;
 }
@@ -304,8 +304,8 @@ export type Fault =
   | Crash
   | Failover
   | Reconfigure
-  | Forget
-  | Refuse
+  | DataLoss
+  | ErrorReplies
   | ClientCrash
   | Pause
   | Suspend

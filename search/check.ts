@@ -213,7 +213,7 @@ class Search {
   /** Of a search past the bound of restarts, those of what was found: sooner ones would be farther past it. */
   private deployment(found: Schedule): Deployment {
     const { nodes, restartDelayUs, stretch } = this.plan.faultModel;
-    const soonestUs = stretch.restart > 1 ? soonestRestartUs(found.faults) : 0;
+    const soonestUs = stretch['restart-delay'] > 1 ? soonestRestartUs(found.faults) : 0;
     return { nodes, leastRestartUs: restartDelayUs ?? soonestUs };
   }
 }

@@ -51,11 +51,11 @@ function amountsOf(faultModel: FaultModel): readonly (readonly [amount: number, 
     [faultModel.partitions, 'partitionsInClaim'],
     [faultModel.failovers, 'failoversInClaim'],
     [faultModel.refusals, 'refusalsInClaim'],
-    [stretch.step, 'clockStepsInClaim'],
-    [stretch.rate, 'claimsAtWrongRates'],
-    [stretch.forget, 'votesForgottenInClaim'],
+    [stretch['clock-step'], 'clockStepsInClaim'],
+    [stretch['clock-drift'], 'claimsAtWrongRates'],
+    [stretch['data-loss'], 'votesForgottenInClaim'],
     [faultModel.flushes, 'forgettingsInClaim'],
-    [stretch.late, 'writes'],
+    [stretch['write-delay'], 'writes'],
     [faultModel.lossPpm, 'lossesInClaim'],
     [faultModel.duplicatePpm, 'copiesInClaim'],
     [faultModel.spikePpm, 'delaysInClaim'],
@@ -72,7 +72,7 @@ function askedOf(faultModel: FaultModel): CoveragePoint[] {
 /** Trouble that cannot be met in this fault model, because nobody asked for it. */
 export function disabledPoints(faultModel: FaultModel): CoveragePoint[] {
   const { disks, crashes, powerLosses, byHash, ownTiming, stretch, duplicatePpm, suspends, flushes } = faultModel;
-  const spares = stretch.forget > 0;
+  const spares = stretch['data-loss'] > 0;
   const isDown = mostDownOf(faultModel) > 0 || spares;
   const may: Readonly<Partial<Record<CoveragePoint, boolean>>> = {
     ...Object.fromEntries(amountsOf(faultModel).map(([amount, situation]) => [situation, amount > 0])),
@@ -80,13 +80,13 @@ export function disabledPoints(faultModel: FaultModel): CoveragePoint[] {
     powerLossesInClaim: powerLosses > 0,
     restartsInClaim: isDown,
     // A clock that nobody can set is set back by a suspend.
-    suspendsInClaim: suspends > 0 || stretch.step > 0,
+    suspendsInClaim: suspends > 0 || stretch['clock-step'] > 0,
     forgettingsInClaim: flushes > 0 || spares,
     votesForgottenInClaim: flushes > 0 || (isDown && faultModel.persistence !== 'always'),
     shutdownsInClaim: disks && crashes > 0,
     textsInClaim: byHash,
     claimsByOwnClocks: ownTiming,
-    clockRatesInClaim: stretch.rate > 0,
+    clockRatesInClaim: stretch['clock-drift'] > 0,
     resendsInClaim: duplicatePpm > 0,
   };
   return (Object.keys(COVERAGE_LABELS) as CoveragePoint[]).filter((situation) => may[situation] === false);

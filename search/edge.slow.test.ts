@@ -4,7 +4,7 @@ import { SEARCHED } from '../properties/property-lists.js';
 import { type CheckResult, check } from './check.js';
 import { BOUND_IDS, exceedBound, WITHIN_ASSUMPTIONS } from './fault-model.js';
 
-const properties = ['mutual-exclusion', 'validity', 'action-in-belief'] as const;
+const properties = ['mutual-exclusion', 'quorum-backed', 'no-stale-write'] as const;
 
 /** Histories in which a fault was within 1 % of its bound. */
 function atTheEdge({ strained }: CheckResult): number {
@@ -39,11 +39,11 @@ describe('the lock with its default policy', () => {
   });
 
   const expected = {
-    rate: 'clock-rate',
-    step: 'clock-step',
-    restart: 'memory',
-    forget: 'memory',
-    late: 'prompt-effects',
+    'clock-drift': 'clock-drift',
+    'clock-step': 'clock-step',
+    'restart-delay': 'durability',
+    'data-loss': 'durability',
+    'write-delay': 'bounded-write-delay',
   } as const;
   for (const strain of BOUND_IDS) {
     it(`does not withstand 10,000 that go 0.1 % past the bound on ${strain}`, async () => {

@@ -18,14 +18,14 @@ describe('faults that are changes of the default', () => {
     ['+power-loss', { powerLosses: 3, mostDown: 3 }],
     ['-crash', { crashes: 0 }],
     ['-power-loss', { powerLosses: 0 }],
-    ['-crash,-power-loss', { crashes: 0, powerLosses: 0, stretch: { ...stretch, restart: 0 } }],
+    ['-crash,-power-loss', { crashes: 0, powerLosses: 0, stretch: { ...stretch, 'restart-delay': 0 } }],
     ['-suspend', { suspends: 0 }],
     ['+loss=2%', { lossPpm: 70_000 }],
-    ['+clock-step=200ms,-clock-drift', { stepUs: 200_000, stretch: { ...stretch, rate: 0 } }],
-    ['-clock-step', { stretch: { ...stretch, step: 0 } }],
+    ['+clock-step=200ms,-clock-drift', { stepUs: 200_000, stretch: { ...stretch, 'clock-drift': 0 } }],
+    ['-clock-step', { stretch: { ...stretch, 'clock-step': 0 } }],
     ['+data-loss=2', { flushes: 2 }],
-    ['-data-loss', { stretch: { ...stretch, forget: 0 } }],
-    ['-late, -wall-step', { stretch: { ...stretch, late: 0 }, wallSteps: 0 }],
+    ['-data-loss', { stretch: { ...stretch, 'data-loss': 0 } }],
+    ['-late, -wall-step', { stretch: { ...stretch, 'write-delay': 0 }, wallSteps: 0 }],
     ['+replica-lag', { replicaLagUs: 100_000 }],
   ])('%s', (text, expected) => {
     expect(changed(text)).toEqual(expected);
@@ -35,7 +35,7 @@ describe('faults that are changes of the default', () => {
     const around: FaultModel = { ...WITHIN_ASSUMPTIONS, stretch: NO_STRETCH, stepUs: 106_000 };
     expect(changed('+clock-step=1ms,+pause', around)).toEqual({
       stepUs: 107_000,
-      stretch: { ...NO_STRETCH, step: 1 },
+      stretch: { ...NO_STRETCH, 'clock-step': 1 },
       pauses: 3,
     });
     expect(changed('-clock-step', around)).toEqual({ stepUs: null });
@@ -46,12 +46,15 @@ describe('faults that are the only ones', () => {
   it('has crashes of processes and losses of power apart', () => {
     const faultModel = withFaults(WITHIN_ASSUMPTIONS, faultChoice('crash=2'));
     expect(faultModel).toMatchObject({ crashes: 2, powerLosses: 0, mostDown: null, outages: false, disks: false });
-    expect(faultModel.stretch).toEqual({ ...NO_STRETCH, restart: 1 });
+    expect(faultModel.stretch).toEqual({ ...NO_STRETCH, 'restart-delay': 1 });
     expect(withFaults(WITHIN_ASSUMPTIONS, faultChoice('power-loss'))).toMatchObject({ crashes: 0, powerLosses: 1 });
   });
 
   it('has late writes up to their bound', () => {
-    expect(withFaults(WITHIN_ASSUMPTIONS, faultChoice('late=50%')).stretch).toEqual({ ...NO_STRETCH, late: 0.5 });
+    expect(withFaults(WITHIN_ASSUMPTIONS, faultChoice('late=50%')).stretch).toEqual({
+      ...NO_STRETCH,
+      'write-delay': 0.5,
+    });
   });
 });
 

@@ -52,20 +52,20 @@ function share(limit: Limit): Kind {
 
 /** Kinds of faults that `--faults` knows. */
 const KINDS: Readonly<Record<FaultKind, Kind>> = {
-  crash: counted('crashes', 'restart'),
-  'power-loss': counted('powerLosses', 'restart'),
+  crash: counted('crashes', 'restart-delay'),
+  'power-loss': counted('powerLosses', 'restart-delay'),
   pause: counted('pauses'),
   suspend: counted('suspends'),
   'client-crash': counted('clientCrashes'),
   partition: counted('partitions'),
   failover: counted('failovers'),
-  'data-loss': counted('flushes', 'forget'),
+  'data-loss': counted('flushes', 'data-loss'),
   'error-replies': counted('refusals'),
   'wall-step': counted('wallSteps'),
   'replica-lag': { parse: parseDuration, usual: '100ms', limit: 'replicaLagUs', strain: null },
-  'clock-step': { parse: parseDuration, usual: '50ms', limit: 'stepUs', strain: 'step' },
-  'clock-drift': { parse: percent, usual: '1%', limit: 'ratePpm', strain: 'rate' },
-  late: { parse: percent, usual: '100%', limit: null, strain: 'late' },
+  'clock-step': { parse: parseDuration, usual: '50ms', limit: 'stepUs', strain: 'clock-step' },
+  'clock-drift': { parse: percent, usual: '1%', limit: 'ratePpm', strain: 'clock-drift' },
+  late: { parse: percent, usual: '100%', limit: null, strain: 'write-delay' },
   loss: share('lossPpm'),
   duplicate: share('duplicatePpm'),
   delay: share('spikePpm'),
@@ -160,7 +160,7 @@ function without(faultModel: FaultModel, kind: FaultKind): FaultModel {
   const isOwnBound = limit === 'stepUs' || limit === 'ratePpm';
   const rest: FaultModel = limit === null ? faultModel : { ...faultModel, [limit]: isOwnBound ? null : 0 };
   // Nodes restart as long as they go down in any way.
-  return strain === 'restart' && rest.crashes + rest.powerLosses > 0 ? rest : strained(rest, strain, 0);
+  return strain === 'restart-delay' && rest.crashes + rest.powerLosses > 0 ? rest : strained(rest, strain, 0);
 }
 
 function strained(faultModel: FaultModel, strain: BoundId | null, factor: number): FaultModel {

@@ -6,12 +6,12 @@ import type { Cluster, ResourceGuard } from '../scenarios/index.js';
  * until the claims that it voted for are over, that no more nodes forget than there are votes to spare, and that writes
  * arrive within the validity that they were checked for.
  */
-export const BOUND_IDS: readonly ['rate', 'step', 'restart', 'forget', 'late'] = [
-  'rate',
-  'step',
-  'restart',
-  'forget',
-  'late',
+export const BOUND_IDS: readonly ['clock-drift', 'clock-step', 'restart-delay', 'data-loss', 'write-delay'] = [
+  'clock-drift',
+  'clock-step',
+  'restart-delay',
+  'data-loss',
+  'write-delay',
 ];
 
 /** An assumption of the lock that a run may strain. */
@@ -103,7 +103,7 @@ export const WITHIN_ASSUMPTIONS: FaultModel = Object.freeze<FaultModel>({
   namesTwice: false,
   expiry: 'after',
   longestOffsetMs: 3_600_000,
-  stretch: { rate: 1, step: 1, restart: 1, forget: 1, late: 1 },
+  stretch: { 'clock-drift': 1, 'clock-step': 1, 'restart-delay': 1, 'data-loss': 1, 'write-delay': 1 },
   restartDelayUs: null,
   stepUs: null,
   ratePpm: null,
@@ -188,7 +188,13 @@ export function mostDownOf({ crashes, powerLosses, mostDown }: FaultModel): numb
 }
 
 /** No assumption is strained. */
-export const NO_STRETCH: BoundFactors = Object.freeze({ rate: 0, step: 0, restart: 0, forget: 0, late: 0 });
+export const NO_STRETCH: BoundFactors = Object.freeze({
+  'clock-drift': 0,
+  'clock-step': 0,
+  'restart-delay': 0,
+  'data-loss': 0,
+  'write-delay': 0,
+});
 
 /** The same fault model with one bound passed by `factor` (1.02: by 2 %) and the other assumptions kept out of it. */
 export function exceedBound(faultModel: FaultModel, strain: BoundId, factor: number): FaultModel {

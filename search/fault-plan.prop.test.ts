@@ -5,7 +5,7 @@ import { WITHIN_ASSUMPTIONS } from './fault-model.js';
 
 it('a lock that extends itself is safe up to the edge of its assumptions', async () => {
   const faultModel = { ...WITHIN_ASSUMPTIONS, policy: policyWith({ settings: { autoExtendAtUs: 200_000 } }) };
-  const properties = ['mutual-exclusion', 'validity', 'continuity'] as const;
+  const properties = ['mutual-exclusion', 'quorum-backed', 'continuity'] as const;
   const { verdict, exercised } = await check({ faultModel, seed: 'auto', runs: 5_000, properties });
   expect(verdict).toBe('passed');
   expect(exercised.extensions).toBeGreaterThan(5_000);

@@ -55,11 +55,11 @@ export class FaultPlan {
     this.flushesLeft = faultModel.flushes;
     this.lossesLeft = faultModel.counters && countsForTokens(faultModel.policy) ? MOST_LOSSES : 0;
     this.spare = new SpareCounters(faultModel);
-    const factor = faultModel.stretch.late * runConfig.boundFraction;
+    const factor = faultModel.stretch['write-delay'] * runConfig.boundFraction;
     this.latenessUs = (factor > 1 ? Math.ceil : Math.floor)((runConfig.guardUs ?? 0) * factor);
     const mayPause = faultModel.pauses > 0 && this.latenessUs > 0;
     this.pauseUs = mayPause && draw.chance(50 * PERCENT) ? draw.below(this.latenessUs + 1) : 0;
-    this.strained = runConfig.strain === 'rate';
+    this.strained = runConfig.strain === 'clock-drift';
   }
 
   /** Structured trouble from the beginning: one client cut off from some nodes, a node that dies for long. */
@@ -83,9 +83,9 @@ export class FaultPlan {
     for (let i = 0; runConfig.refusals && i < faultModel.refusals; i++) {
       const operations = draw.pick<readonly Operation[]>([['acquire', 'extend'], ['release'], ALL_OPERATIONS]);
       const node = nodeName(draw.below(faultModel.nodes));
-      faults.push({ kind: 'refuse', node, operations, atUs: draw.below(ttl), forUs: draw.between(1, ttl) });
+      faults.push({ kind: 'error-replies', node, operations, atUs: draw.below(ttl), forUs: draw.between(1, ttl) });
     }
-    if (this.downLeft > 0 && runConfig.strain !== 'restart' && draw.chance(20 * PERCENT)) {
+    if (this.downLeft > 0 && runConfig.strain !== 'restart-delay' && draw.chance(20 * PERCENT)) {
       const restartAfterUs = draw.chance(50 * PERCENT) ? null : this.longEnough();
       const by = draw.chance(30 * PERCENT) ? ({ restartBy: 'node-clock' } as const) : {};
       const node = draw.below(faultModel.nodes);
@@ -112,10 +112,11 @@ export class FaultPlan {
   atClaim(lock: SimLock, view: WorldView): Fault[] {
     const faults: Fault[] = [];
     const { draw, runConfig } = this;
-    if (runConfig.strain === 'step' && !this.strained && draw.chance(70 * PERCENT)) this.step(lock, view, faults);
-    if (runConfig.strain === 'restart') this.crashVoters(lock, view, faults);
-    if (runConfig.strain === 'forget' && !this.strained && draw.chance(60 * PERCENT)) this.forget(lock, view, faults);
-    if (runConfig.strain === 'rate' && draw.chance(20 * PERCENT)) faults.push(this.changeRate(view));
+    if (runConfig.strain === 'clock-step' && !this.strained && draw.chance(70 * PERCENT)) this.step(lock, view, faults);
+    if (runConfig.strain === 'restart-delay') this.crashVoters(lock, view, faults);
+    if (runConfig.strain === 'data-loss' && !this.strained && draw.chance(60 * PERCENT))
+      this.forget(lock, view, faults);
+    if (runConfig.strain === 'clock-drift' && draw.chance(20 * PERCENT)) faults.push(this.changeRate(view));
     if (runConfig.durable && this.downLeft > 0 && draw.chance(50 * PERCENT)) {
       const crash = this.crashDurably(lock, view);
       if (crash !== null) faults.push(crash);
@@ -268,7 +269,7 @@ export class FaultPlan {
   /** All of the drift allowance at once: nodes forward, or the holder backward, which stops if nobody can set its clock. */
   private step(lock: SimLock, view: WorldView, faults: Fault[]): void {
     const { draw, runConfig, faultModel } = this;
-    const factor = faultModel.stretch.step * runConfig.boundFraction;
+    const factor = faultModel.stretch['clock-step'] * runConfig.boundFraction;
     const byUs = faultModel.stepUs ?? (factor > 1 ? Math.ceil : Math.floor)(runConfig.bounds.stepUs * factor);
     if (byUs === 0) return;
     this.strained = true;
@@ -292,7 +293,7 @@ export class FaultPlan {
     const process = plan?.process ?? nodeName(0);
     const most = runConfig.setup.cluster.clocks.find((clock) => clock.process === process)?.ratePpm ?? 0;
     const ratePpm = most === 0 ? 0 : Math.sign(most) * draw.below(Math.abs(most) + 1);
-    return { kind: 'clock-rate', process, atUs: view.now + draw.between(1, 1_000_000), ratePpm };
+    return { kind: 'clock-drift', process, atUs: view.now + draw.between(1, 1_000_000), ratePpm };
   }
 
   /** Nodes that voted for this claim go down, and are back as early as they may. */
@@ -300,7 +301,7 @@ export class FaultPlan {
     const { draw, runConfig, faultModel } = this;
     if (this.downLeft === 0 || !draw.chance(70 * PERCENT)) return;
     const { restartUs } = runConfig.bounds;
-    const factor = faultModel.stretch.restart * runConfig.boundFraction;
+    const factor = faultModel.stretch['restart-delay'] * runConfig.boundFraction;
     const restartAfterUs = faultModel.restartDelayUs ?? Math.ceil(restartUs + restartUs * (1 - factor));
     const count = draw.between(1, this.downLeft);
     const when = this.during(lock, view, null);
@@ -321,7 +322,7 @@ export class FaultPlan {
     for (const node of this.targets(lock, this.draw.between(1, this.flushesLeft))) {
       if (!this.spare.take(node, when.atUs, view)) continue;
       this.flushesLeft--;
-      faults.push({ kind: 'forget', node: nodeName(node), ...when });
+      faults.push({ kind: 'data-loss', node: nodeName(node), ...when });
     }
   }
 
@@ -338,7 +339,7 @@ export class FaultPlan {
   private forget(lock: SimLock, view: WorldView, faults: Fault[]): void {
     const { faultModel, runConfig } = this;
     const spare = size(lock.state.votes.yes) - lock.state.electorate.needed;
-    const count = spare + (faultModel.stretch.forget > 1 ? 1 : 0);
+    const count = spare + (faultModel.stretch['data-loss'] > 1 ? 1 : 0);
     // After an extension only the votes of its round count, and how many those will be is not known yet.
     if (count <= 0 || extendsItself(runConfig.setup.policy.settings)) return;
     this.strained = true;
@@ -350,7 +351,7 @@ export class FaultPlan {
     const power = this.surest === 'power' || faultModel.crashes === 0 ? { power: true } : {};
     for (const node of this.someVoters(lock, count)) {
       if (!this.spare.take(node, when.atUs, view)) continue;
-      if (isFlushed) faults.push({ kind: 'forget', node: nodeName(node), ...when });
+      if (isFlushed) faults.push({ kind: 'data-loss', node: nodeName(node), ...when });
       else faults.push({ kind: 'crash', node: nodeName(node), ...when, restartAfterUs: 0, ...power });
     }
   }

@@ -8,7 +8,7 @@ import { faultModelFor, MUTANTS } from './mutants/registry.js';
 import { COMBINED } from './tactics.js';
 
 /** Belief may end in the instant in which an overlap, or the want of a majority, was reported. */
-const OF_BELIEF = ['mutual-exclusion', 'validity'] as const;
+const OF_BELIEF = ['mutual-exclusion', 'quorum-backed'] as const;
 
 test.each(['M03', 'M17', 'M32', 'M43'])('a search judges each run of %s to its end', (id) => {
   const mutant = MUTANTS.find((it) => it.id === id);

@@ -15,6 +15,6 @@ export function outage(
     case 'hung':
       return { kind: 'pause', process: node, ...span };
     case 'refusing':
-      return { kind: 'refuse', node, operations, ...span };
+      return { kind: 'error-replies', node, operations, ...span };
   }
 }

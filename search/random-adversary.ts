@@ -105,7 +105,7 @@ export class RandomAdversary implements Adversary {
       resources: ['a'],
       ttlMs,
       holdUs,
-      extensions: runConfig.strain !== 'forget' && work.chance(25 * PERCENT) ? this.drawExtensions(ttl, holdUs) : [],
+      extensions: runConfig.strain !== 'data-loss' && work.chance(25 * PERCENT) ? this.drawExtensions(ttl, holdUs) : [],
       writes: [],
       jitterPpm: [],
     };
@@ -157,7 +157,7 @@ export class RandomAdversary implements Adversary {
   private drawExtensionMs(): number {
     const { work, runConfig } = this;
     // How far clocks may step depends on the TTL.
-    return runConfig.strain !== 'step' && work.chance(10 * PERCENT) ? work.pick([3, 10, 40]) : runConfig.ttlMs;
+    return runConfig.strain !== 'clock-step' && work.chance(10 * PERCENT) ? work.pick([3, 10, 40]) : runConfig.ttlMs;
   }
 
   /** At the start all come together; later, soon, or in the instant in which a key or a claim ends. */

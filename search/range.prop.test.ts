@@ -15,7 +15,7 @@ const PLAN: SearchPlan = {
   properties: SAFETY,
 };
 /** One in which every third run or so violates something. */
-const BROKEN: SearchPlan = { ...PLAN, faultModel: exceedBound(WITHIN_ASSUMPTIONS, 'rate', 1.5) };
+const BROKEN: SearchPlan = { ...PLAN, faultModel: exceedBound(WITHIN_ASSUMPTIONS, 'clock-drift', 1.5) };
 const RUNS = 120;
 
 /** What the ranges between these ends come to, in the order of `order`. */

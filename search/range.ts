@@ -109,9 +109,9 @@ export class RangeSearch {
     if (violation === undefined) return undefined;
     const broken = assumptions(recordOf(this.plan, { run }), setup.policy);
     // Nodes that forget no more than a claim has votes to spare are no danger; which votes those are is not in a schedule.
-    const spares = strain === 'forget' && faultModel.stretch.forget <= 1 && faultModel.flushes === 0;
+    const spares = strain === 'data-loss' && faultModel.stretch['data-loss'] <= 1 && faultModel.flushes === 0;
     const isKept = (it: Assumption): boolean =>
-      (spares && it === 'memory') || (it === 'counters' && violation.property !== 'fencing');
+      (spares && it === 'durability') || (it === 'counters' && violation.property !== 'fencing');
     return broken.every(isKept) ? violation : undefined;
   }
 

@@ -109,8 +109,8 @@ function drawUsual(faultModel: FaultModel, tactics: Tactics, draw: RandomStream)
   const durable =
     faultModel.durable &&
     faultModel.persistence !== 'everysec' &&
-    strain !== 'restart' &&
-    strain !== 'forget' &&
+    strain !== 'restart-delay' &&
+    strain !== 'data-loss' &&
     has(25);
   const failovers = faultModel.failovers > 0 && has(15);
   const leastDelayUs = draw.pick(sharp ? [0, 0, 0, 1] : [0, 0, 50, 500, 1_000]);
@@ -119,7 +119,7 @@ function drawUsual(faultModel: FaultModel, tactics: Tactics, draw: RandomStream)
   const drawnLink = draw.chance(50 * PERCENT) ? 'fifo' : 'reordering';
   const link = faultModel.link ?? drawnLink;
   const clocks = drawClocks(faultModel, sharp, drawRates(faultModel, strain, boundFraction, bounds, draw), draw);
-  const suspends = strain !== 'late' && faultModel.suspends > 0 && has(20);
+  const suspends = strain !== 'write-delay' && faultModel.suspends > 0 && has(20);
   const wallSteps = faultModel.wallSteps > 0 && has(20);
   // Where nobody suspends or sets them, all clocks of a client are as good as each other.
   const mixed = faultModel.ownTiming && !suspends && !wallSteps && policy.habits.clock === 'boot' && has(10);
@@ -147,7 +147,7 @@ function drawUsual(faultModel: FaultModel, tactics: Tactics, draw: RandomStream)
     bounds,
     sharp,
     durable,
-    guardUs: strain === 'late' ? Math.min(draw.pick([100_000, 250_000, 500_000]), ttlMs * 500) : null,
+    guardUs: strain === 'write-delay' ? Math.min(draw.pick([100_000, 250_000, 500_000]), ttlMs * 500) : null,
     leastDelayUs,
     mostDelayUs: leastDelayUs + draw.pick(sharp ? [0, 0, 0, 5_000] : [0, 100, 1_000, 5_000]),
     losses: has(50),
@@ -155,9 +155,9 @@ function drawUsual(faultModel: FaultModel, tactics: Tactics, draw: RandomStream)
     resends: faultModel.duplicatePpm > 0 && has(20),
     spikes: has(30),
     // What a write allows for is one pause of its client, which is planned apart.
-    pauses: strain !== 'late' && has(30),
+    pauses: strain !== 'write-delay' && has(30),
     partitions: has(50),
-    deadClients: strain !== 'late' && has(20),
+    deadClients: strain !== 'write-delay' && has(20),
     failovers,
     refusals: faultModel.refusals > 0 && has(15),
     suspends,
@@ -207,7 +207,7 @@ function drawDisk(faultModel: FaultModel, durable: boolean, strain: BoundId | nu
   const old = faultModel.counters && countsForTokens(faultModel.policy) && !durable && draw.chance(30 * PERCENT);
   if (faultModel.persistence === 'rdb' || old) return { persistence: 'rdb', dumps: drawDumps(draw) };
   const forgets =
-    (strain === 'restart' || strain === 'forget') && forgetsUnawares(faultModel) && draw.chance(30 * PERCENT);
+    (strain === 'restart-delay' || strain === 'data-loss') && forgetsUnawares(faultModel) && draw.chance(30 * PERCENT);
   const asked = faultModel.persistence === 'everysec';
   if (!asked && !durable && !forgets) return { persistence: faultModel.persistence };
   const everyUs = asked ? EVERY_SECOND_US : draw.pick(FSYNC_EVERY_US);
@@ -257,7 +257,7 @@ function drawNearness(draw: RandomStream): number {
 function drawPolicy(faultModel: FaultModel, strain: BoundId | null, draw: RandomStream): Policy {
   const tries =
     faultModel.policy.settings.tries === null ? null : Math.min(faultModel.policy.settings.tries, draw.between(1, 3));
-  if (strain !== 'forget') return policyVaried(faultModel.policy, { tries });
+  if (strain !== 'data-loss') return policyVaried(faultModel.policy, { tries });
   const votesWanted = draw.pick<Settings['votesWanted']>(['all', 'quorum', faultModel.nodes - 1]);
   return policyVaried(faultModel.policy, { tries, votesWanted });
 }
@@ -319,8 +319,8 @@ function drawRates(
   bounds: AssumptionBounds,
   draw: RandomStream,
 ): [number, number] {
-  if (strain !== 'rate') return [0, 0];
-  const factor = faultModel.stretch.rate * boundFraction;
+  if (strain !== 'clock-drift') return [0, 0];
+  const factor = faultModel.stretch['clock-drift'] * boundFraction;
   if (faultModel.ratePpm !== null) return [faultModel.ratePpm, faultModel.ratePpm];
   const to = factor > 1 ? Math.ceil : Math.floor;
   const both = to(bounds.bothRatesPpm * factor);

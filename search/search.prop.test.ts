@@ -45,7 +45,7 @@ describe('a fast-check suite over schedules', () => {
       crashes: small.faults.length,
       fates: small.fates.length,
     }).toEqual({ locks: 2, crashes: 2, fates: 0 });
-    expect(judge(small).assumptionsBroken).toEqual(['memory']);
+    expect(judge(small).assumptionsBroken).toEqual(['durability']);
   });
 
   it('finds none where they keep what they acknowledged', () => {

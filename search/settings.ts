@@ -47,7 +47,7 @@ const ALWAYS: readonly PropertyId[] = ['mutual-exclusion'];
  * A lost majority is a danger, and no harm yet; and no lock withstands a write that is later than it allowed for. They count
  * by default where the lock claims that they never happen: as long as its assumptions are kept.
  */
-const WITHIN: readonly PropertyId[] = ['validity', 'action-in-belief'];
+const WITHIN: readonly PropertyId[] = ['quorum-backed', 'no-stale-write'];
 
 /**
  * Resolves settings.
@@ -63,7 +63,7 @@ export function searchOf(settings: SearchSettings, base: FaultModel): Search {
 /** What counts: all that is named; else all that the lock claims of what can happen in this fault model. */
 function judged({ properties }: SearchSettings, faultModel: FaultModel): Omit<Search, 'faultModel'> {
   if (properties !== undefined) return { properties, insideOnly: [] };
-  const claimed = WITHIN.filter((it) => it !== 'action-in-belief' || faultModel.stretch.late > 0);
+  const claimed = WITHIN.filter((it) => it !== 'no-stale-write' || faultModel.stretch['write-delay'] > 0);
   return keepsBounds(faultModel)
     ? { properties: [...ALWAYS, ...claimed], insideOnly: [] }
     : { properties: ALWAYS, insideOnly: claimed };
@@ -94,7 +94,7 @@ function faultModelOf(settings: SearchSettings, base: FaultModel): FaultModel {
   const stretch =
     restartDelay === undefined && settings.targetVotes === undefined
       ? faultModel.stretch
-      : { ...faultModel.stretch, forget: 0 };
+      : { ...faultModel.stretch, 'data-loss': 0 };
   if (restartDelay === undefined) return { ...faultModel, stretch };
   if (mostDownOf(faultModel) === 0) {
     throw new InputError(
@@ -102,7 +102,7 @@ function faultModelOf(settings: SearchSettings, base: FaultModel): FaultModel {
     );
   }
   const restartDelayUs = restartDelay === 'ttl' ? (Math.max(...ttl) + 1) * 1000 : restartDelay;
-  return { ...faultModel, stretch: { ...stretch, restart: 1 }, restartDelayUs };
+  return { ...faultModel, stretch: { ...stretch, 'restart-delay': 1 }, restartDelayUs };
 }
 
 function policyFor(settings: SearchSettings, base: Policy): Policy {

@@ -18,7 +18,7 @@ function hashes(strategy: StrategyName, seed: string, runs: number): string[] {
     expect(hash).toBe(drawn);
     expect(simulate(schedule).hash).toBe(drawn);
     // With as many votes as were given, nodes may forget; how many those were the schedule does not say.
-    expect(assumptions(schedule, WITHIN_ASSUMPTIONS.policy).filter((it) => it !== 'memory')).toEqual([]);
+    expect(assumptions(schedule, WITHIN_ASSUMPTIONS.policy).filter((it) => it !== 'durability')).toEqual([]);
     return drawn;
   });
 }
@@ -44,7 +44,7 @@ describe.each(STRATEGY_NAMES)('%s', (strategy) => {
   });
 
   it('finds what lies 2 % past a bound', async () => {
-    const faultModel = exceedBound(WITHIN_ASSUMPTIONS, 'step', 1.02);
+    const faultModel = exceedBound(WITHIN_ASSUMPTIONS, 'clock-step', 1.02);
     const options = { faultModel, strategy, seed: 's', runs: 10_000, properties: SEARCHED, shrink: false };
     expect((await check(options)).verdict).toBe('violated');
   });

@@ -13,7 +13,7 @@ function drawn(faultModel: Partial<FaultModel>): Fault[][] {
   return Array.from({ length: RUNS }, (_, run) => [...recordRun(all, streams, run).schedule.faults]);
 }
 
-const RESTART = { ...NO_STRETCH, restart: 1 };
+const RESTART = { ...NO_STRETCH, 'restart-delay': 1 };
 const isCrash = (fault: Fault): fault is Crash => fault.kind === 'crash';
 
 it.each([
@@ -44,7 +44,7 @@ it('of all that may happen by default, one kind can be left out', () => {
   expect(drawn({ crashes: 0, powerLosses: 0 }).flat().filter(isCrash)).toEqual([]);
   for (const [limit, kind] of [
     ['pauses', 'pause'],
-    ['refusals', 'refuse'],
+    ['refusals', 'error-replies'],
     ['partitions', 'partition'],
   ] as const) {
     expect(

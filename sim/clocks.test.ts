@@ -19,7 +19,7 @@ describe('the clocks of a client', () => {
   });
 
   it('are slewed together', () => {
-    const slew: Fault = { kind: 'clock-rate', process: 'c1', atUs: 0, ratePpm: -500 };
+    const slew: Fault = { kind: 'clock-drift', process: 'c1', atUs: 0, ratePpm: -500 };
     expect(new Set(Object.values(ends(slew)))).toEqual(new Set([Math.ceil(9_898_000 / 0.9995)]));
   });
 

@@ -84,7 +84,7 @@ describe('fencing counters', () => {
   });
 
   it('are lost with all keys, and not with a single one', () => {
-    const forget: Fault = { kind: 'forget', node: 'n0', atUs: 500_000 };
+    const forget: Fault = { kind: 'data-loss', node: 'n0', atUs: 500_000 };
     expect(counter('n0', { faults: [forget] })[1]).toBe('500000 -1');
     expect(counter('n0', { faults: [{ ...forget, resource: 'a' }] })[1]).toBe('2005000 2');
   });

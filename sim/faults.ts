@@ -4,14 +4,14 @@ import type {
   ClockRate,
   ClockStep,
   Crash,
+  DataLoss,
+  ErrorReplies,
   Failover,
   Fault,
-  Forget,
   Partition,
   Pause,
   ProcessName,
   Reconfigure,
-  Refuse,
   Suspend,
 } from '../scenarios/index.js';
 import type { ClientProcess } from './client-process.js';
@@ -35,8 +35,8 @@ function targetOf(fault: Fault): ProcessName | null {
   switch (fault.kind) {
     case 'crash':
     case 'failover':
-    case 'forget':
-    case 'refuse':
+    case 'data-loss':
+    case 'error-replies':
       return fault.node;
     case 'reconfigure':
     case 'client-crash':
@@ -94,10 +94,10 @@ export class Faults {
       case 'reconfigure':
         if (client !== undefined) this.reconfigure(client, fault);
         break;
-      case 'forget':
+      case 'data-loss':
         if (node !== undefined) this.forget(node, fault);
         break;
-      case 'refuse':
+      case 'error-replies':
         if (node !== undefined) this.refuse(node, fault);
         break;
       case 'client-crash':
@@ -112,7 +112,7 @@ export class Faults {
       case 'clock-step':
         this.changeClock(node ?? client, fault);
         break;
-      case 'clock-rate':
+      case 'clock-drift':
         this.changeClock(node ?? client, fault);
         break;
       case 'partition':
@@ -201,19 +201,19 @@ export class Faults {
     context.observer.membershipChanged(context.now);
   }
 
-  private forget(node: SimNode, { resource }: Forget): void {
+  private forget(node: SimNode, { resource }: DataLoss): void {
     if (node.down) return;
     const { context } = this;
     const key = resource === undefined ? null : context.keyOf(resource);
-    context.cause = context.note(Kind.forget, node, key ?? -1, 0);
+    context.cause = context.note(Kind['data-loss'], node, key ?? -1, 0);
     if (context.trace.keeping) context.trace.detail(resource === undefined ? {} : { resource });
     node.lose(key, context.now);
   }
 
-  private refuse(node: SimNode, { operations, forUs, error }: Refuse): void {
+  private refuse(node: SimNode, { operations, forUs, error }: ErrorReplies): void {
     const { context } = this;
     const until = after(context.now, forUs);
-    context.note(Kind.refuse, node, forUs, operations.length);
+    context.note(Kind['error-replies'], node, forUs, operations.length);
     if (context.trace.keeping) context.trace.detail({ operations, untilUs: until, error: error ?? '' });
     node.refuse(operations, until);
   }

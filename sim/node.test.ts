@@ -44,7 +44,7 @@ describe('a key', () => {
   });
 
   it('expires by the rate that its node has from then on', () => {
-    const faults: Fault[] = [{ kind: 'clock-rate', process: 'n0', atUs: 2_000, ratePpm: -500_000 }];
+    const faults: Fault[] = [{ kind: 'clock-drift', process: 'n0', atUs: 2_000, ratePpm: -500_000 }];
     expect(expiry({ faults })).toEqual([22_000, 'c1', 'expired']);
   });
 

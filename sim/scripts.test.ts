@@ -67,7 +67,7 @@ describe('a script that goes by its hash', () => {
   });
 
   it('is refused like any other by a node that refuses it, and is not sent for a client that is dead', () => {
-    const refuse: Fault = { kind: 'refuse', node: 'n0', operations: ['release'], atUs: 40_000, forUs: 100_000 };
+    const refuse: Fault = { kind: 'error-replies', node: 'n0', operations: ['release'], atUs: 40_000, forUs: 100_000 };
     expect(transport(released({ faults: [RESTART, refuse] }))).toEqual(['51000 n0 execute', '52000 c1 reply']);
     const death: Fault = { kind: 'client-crash', client: 'c1', atUs: 51_500 };
     expect(transport(released({ faults: [RESTART, death] }))).toEqual(['51000 n0 execute']);

@@ -16,18 +16,18 @@ describe('at one instant', () => {
       // c1 claims at 2 ms and releases 8 ms later; the SET of c3 arrives and c2 calls at the same time.
       locks: [[lock(0, { holdUs: 8_000 })], [lock(10_000)], [lock(9_000)]],
       faults: [
-        { kind: 'clock-rate', process: 'n0', atUs: 10_000, edge: 'after', ratePpm: 1 },
+        { kind: 'clock-drift', process: 'n0', atUs: 10_000, edge: 'after', ratePpm: 1 },
         { kind: 'clock-step', process: 'n0', atUs: 10_000, byUs: 1 },
       ],
       untilUs: 10_000,
     };
-    const kinds = ['clock-step', 'execute', 'call', 'release-call', 'clock-rate'] as const;
+    const kinds = ['clock-step', 'execute', 'call', 'release-call', 'clock-drift'] as const;
     expect(story(parts, ...kinds).slice(-5)).toEqual([
       '10000 n0 clock-step',
       '10000 n0 execute',
       '10000 c2 call',
       '10000 c1 release-call',
-      '10000 n0 clock-rate',
+      '10000 n0 clock-drift',
     ]);
   });
 

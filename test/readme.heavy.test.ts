@@ -16,7 +16,7 @@ test('every quick command of the README that needs no Redis ends as it says', as
   expect(commands.length).toBeGreaterThan(3);
   const expected: Record<string, number> = {
     'check --faults crash=1 --restart-delay 0': 1,
-    'check --exceed restart': 1,
+    'check --exceed restart-delay': 1,
   };
   // Maps and explorations are made in doc-searches.prop.test.ts.
   for (const command of commands.filter((it) => !/^(bench|mutants|sweep|explore)|--real/.test(it))) {

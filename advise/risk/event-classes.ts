@@ -172,7 +172,7 @@ function faultsOf(strike: Strike): Fault[] {
       ];
     }
     case 'dataLoss':
-      return [{ kind: 'forget', atUs, node: name }];
+      return [{ kind: 'data-loss', atUs, node: name }];
     case 'nodeStep':
       return [{ kind: 'clock-step', atUs, process: name, byUs: size }];
     case 'nodeStepOfAll':

@@ -227,7 +227,7 @@ function longer(events: readonly DrawnEvent[]): number {
 function judged(schedule: Schedule, watch: HoldWatch): HoldRun {
   const { violations } = watch;
   const overlap = violations.some(({ property }) => property === 'mutual-exclusion');
-  const late = violations.some(({ property }) => property === 'action-in-belief');
+  const late = violations.some(({ property }) => property === 'no-stale-write');
   const disordered = violations.some(({ property }) => property === 'fencing');
   return {
     overlap,

@@ -41,7 +41,7 @@ function keepsBelief(model: RiskModel, stratum: Stratum): boolean {
   const quorum = quorumOf(policy, nodes.length);
   const votes = stratum.part.contention === 'close' ? quorum : Math.max(quorum, nodes.length - missing.length);
   const broken = assumptions(worstSchedule(model, stratum, events), policy, { votes });
-  return broken.every((it) => it === 'prompt-effects');
+  return broken.every((it) => it === 'bounded-write-delay');
 }
 
 function isOfNode(cause: CauseName): boolean {
@@ -79,7 +79,7 @@ function worstFaults(model: RiskModel, { cause, bin, window, nodes }: EventClass
     case 'failover':
       return [{ kind: 'failover', ...base, node: nodeName(own), lagUs: model.nodes[own]?.lagUs ?? 0 }];
     case 'dataLoss':
-      return [{ kind: 'forget', ...base, node: nodeName(own) }];
+      return [{ kind: 'data-loss', ...base, node: nodeName(own) }];
     case 'nodeStep':
       return [{ kind: 'clock-step', ...base, process: nodeName(own), byUs: bin.to }];
     case 'nodeStepOfAll':

@@ -14,13 +14,13 @@ describe('what the lock assumes', () => {
 
   it('has pairs for every assumption, and valid ones', () => {
     const all: Record<Assumption, true> = {
-      'clock-rate': true,
+      'clock-drift': true,
       'clock-step': true,
-      memory: true,
+      durability: true,
       counters: true,
       'durable-failover': true,
-      'same-nodes': true,
-      'prompt-effects': true,
+      'same-membership': true,
+      'bounded-write-delay': true,
     };
     expect(new Set(BOUNDARY_PAIRS.map(({ assumption }) => assumption))).toEqual(new Set(Object.keys(all)));
     for (const { within, beyond } of BOUNDARY_PAIRS) {

@@ -96,7 +96,7 @@ function restart(restartAfterUs: number): Schedule {
 }
 
 function forgetful(missing: readonly string[]): Schedule {
-  const faults: Fault[] = [{ kind: 'forget', node: 'n0', atUs: 5_000_000 }];
+  const faults: Fault[] = [{ kind: 'data-loss', node: 'n0', atUs: 5_000_000 }];
   return plan({ faults, fates: unreached('c1', ...missing) });
 }
 
@@ -128,13 +128,13 @@ function write(delayUs: number): Schedule {
 /** What each assumption is worth: the last value that is safe, and the next one, which is not. */
 export const BOUNDARY_PAIRS: readonly BoundaryPair[] = [
   {
-    assumption: 'clock-rate',
+    assumption: 'clock-drift',
     what: 'rate error of node clocks (fast) and client clocks (slow)',
     inside: '5 126 ppm',
     outside: '5 127 ppm',
     within: rates(5_126),
     beyond: rates(5_127),
-    breaks: 'validity',
+    breaks: 'quorum-backed',
   },
   {
     assumption: 'clock-step',
@@ -143,25 +143,25 @@ export const BOUNDARY_PAIRS: readonly BoundaryPair[] = [
     outside: '102 002 µs',
     within: steps(102_000),
     beyond: steps(102_002),
-    breaks: 'validity',
+    breaks: 'quorum-backed',
   },
   {
-    assumption: 'memory',
+    assumption: 'durability',
     what: 'restart delay of a node that voted and has no disk',
     inside: '9 898 000 µs',
     outside: '9 897 999 µs',
     within: restart(CLAIM_US),
     beyond: restart(CLAIM_US - 1),
-    breaks: 'validity',
+    breaks: 'quorum-backed',
   },
   {
-    assumption: 'memory',
+    assumption: 'durability',
     what: 'votes behind a claim of which one node forgets, quorum 3 of 5',
     inside: '4 votes',
     outside: '3 votes',
     within: forgetful(['n4']),
     beyond: forgetful(['n3', 'n4']),
-    breaks: 'validity',
+    breaks: 'quorum-backed',
     votes: 4,
   },
   {
@@ -183,7 +183,7 @@ export const BOUNDARY_PAIRS: readonly BoundaryPair[] = [
     breaks: 'mutual-exclusion',
   },
   {
-    assumption: 'same-nodes',
+    assumption: 'same-membership',
     what: 'nodes on which the lists of two clients differ',
     inside: 'no node',
     outside: 'one node of five',
@@ -192,13 +192,13 @@ export const BOUNDARY_PAIRS: readonly BoundaryPair[] = [
     breaks: 'mutual-exclusion',
   },
   {
-    assumption: 'prompt-effects',
+    assumption: 'bounded-write-delay',
     what: 'delay of a write that is sent with 898 000 µs of validity left',
     inside: '897 999 µs',
     outside: '898 000 µs',
     within: write(897_999),
     beyond: write(898_000),
-    breaks: 'action-in-belief',
+    breaks: 'no-stale-write',
   },
 ];
 
@@ -222,7 +222,7 @@ export function playPair(pair: BoundaryPair): PairResult {
 }
 
 function play(schedule: Schedule, votes?: number): PairResult['within'] {
-  const { violations, assumptionsBroken } = judge(schedule, ['validity']);
+  const { violations, assumptionsBroken } = judge(schedule, ['quorum-backed']);
   return {
     assumptions: votes === undefined ? assumptionsBroken : assumptions(schedule, policyOf(schedule.policy), { votes }),
     violated: [...new Set(violations.map(({ property }) => property))],

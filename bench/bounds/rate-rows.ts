@@ -29,7 +29,7 @@ const PPM = 1_000_000;
 /** Stretches durations so that a microsecond is worth less than a ppm, where the TTL is short. */
 const FINE = 1000;
 
-type Property = 'mutual-exclusion' | 'validity';
+type Property = 'mutual-exclusion' | 'quorum-backed';
 
 interface Column {
   readonly title: string;
@@ -60,7 +60,7 @@ const COLUMNS: readonly Column[] = [
 /** Largest tolerable errors of rate. */
 export function rateRows(): Row[] {
   const of = (property: Property): Row[] => [...withLatency(property), ...withoutAllowance(property)];
-  return [...withoutLatency(), ...of('mutual-exclusion'), ...byNumberOfNodes(), ...of('validity')];
+  return [...withoutLatency(), ...of('mutual-exclusion'), ...byNumberOfNodes(), ...of('quorum-backed')];
 }
 
 function withoutLatency(): Row[] {
@@ -115,7 +115,7 @@ function rateRow(property: Property, wanted: RateCase, title: string): Row {
   const erring = enough ? (wanted.erring ?? 'both') : 'client';
   const margin = marginOf(property, wanted, shortfallUs(grain), 999);
   const rate = greatestRate(margin, erring);
-  const measure = property === 'validity' ? greatestRateForValidity : greatestRateForExclusion;
+  const measure = property === 'quorum-backed' ? greatestRateForValidity : greatestRateForExclusion;
   return compare({
     quantity: `rate error, ${property}`,
     parameters: `TTL ${ttlMs} ms, ${title}`,
@@ -139,6 +139,6 @@ function marginOf(property: Property, wanted: RateCase, shortfall: number, cutUs
   return {
     claimUs: ttlUs - allowanceUs(ttlUs, drift) + (cutStamps ? cutUs : 0),
     lifeUs: ttlUs - shortfall,
-    slackUs: property === 'validity' ? delayUs : 2 * delayUs,
+    slackUs: property === 'quorum-backed' ? delayUs : 2 * delayUs,
   };
 }

@@ -1,6 +1,6 @@
 import { choiceOf, PROFILES, policyWith, REFERENCE } from '../../deviations/index.js';
 import { noCounts } from '../../properties/coverage.js';
-import { NOT_TOLD } from '../../properties/monitors/lost-lock.js';
+import { NOT_TOLD } from '../../properties/monitors/loss-notified.js';
 import { Monitors } from '../../properties/monitors/monitors.js';
 import type { Outage } from '../../properties/monitors/outage.js';
 import type { Violation } from '../../properties/violation.js';

@@ -26,7 +26,7 @@ export function mutualExclusion(record: TraceIndex): Finding[] {
 }
 
 /** A belief goes on without a majority of the nodes behind it, from the first such instant to its end. */
-export function validity(record: TraceIndex): Finding[] {
+export function quorumBacked(record: TraceIndex): Finding[] {
   return record.locks.flatMap((lock) =>
     beliefsOf(lock, record).flatMap((span) => {
       const grant = lock.turns.findLast((it) => it.kind !== 'end' && it.atUs <= span.from);
@@ -40,7 +40,7 @@ export function validity(record: TraceIndex): Finding[] {
       const [first] = drops.sort((a, b) => a.atUs - b.atUs || a.seq - b.seq);
       if (first === undefined) return [];
       const { resource, atUs } = first;
-      return [{ property: 'validity' as const, atUs, untilUs: span.to, resource, clients: [lock.client] }];
+      return [{ property: 'quorum-backed' as const, atUs, untilUs: span.to, resource, clients: [lock.client] }];
     }),
   );
 }
@@ -64,13 +64,13 @@ function firstDrop(changes: readonly KeyChange[], majority: number, { from, to }
 }
 
 /** A write reaches the resource while its writer does not believe; of no concern where the resource looks for itself. */
-export function actionInBelief(record: TraceIndex): Finding[] {
+export function noStaleWrite(record: TraceIndex): Finding[] {
   if (record.setup.resource !== 'none') return [];
   return record.locks.flatMap((lock: Lock) =>
     lock.writes
       .filter(({ atUs, seq }) => !believedAt(lock, record, atUs, seq))
       .map(({ atUs }) => ({
-        property: 'action-in-belief' as const,
+        property: 'no-stale-write' as const,
         atUs,
         untilUs: atUs,
         resource: lock.resources[0] ?? '?',

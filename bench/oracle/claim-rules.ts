@@ -75,13 +75,13 @@ export function continuity(record: TraceIndex): Finding[] {
 }
 
 /** A lock loses its majority while it is believed in, and is extended all the same, be it after its end. */
-export function lostLock(record: TraceIndex): Finding[] {
+export function lossNotified(record: TraceIndex): Finding[] {
   return record.locks.flatMap((lock) => {
     const grants = lock.turns.filter(({ kind }) => kind !== 'end');
     return grants.flatMap((turn, i) => {
       const last = grants[i - 1];
       if (last === undefined || turn.kind !== 'extended' || !losesMajority(record, lock, last, turn.seq)) return [];
-      return [finding('lost-lock', [lock], turn.atUs)];
+      return [finding('loss-notified', [lock], turn.atUs)];
     });
   });
 }

@@ -76,13 +76,13 @@ export class Conditions {
         if (this.isUp(process, seq)) set(this.frozen, Math.max(untilUs, this.frozenUntil(process, seq)));
         if (detail.stops === 'all' && this.isNode(process)) this.setBacks.push({ seq, atUs, value: untilUs - atUs });
         break;
-      case 'refuse':
+      case 'error-replies':
         set(this.refusing, untilUs);
         break;
       case 'partition':
         this.cut(event);
         break;
-      case 'clock-rate':
+      case 'clock-drift':
         this.rates.push({ seq, atUs, value: Number(detail.ratePpm) });
         break;
       case 'clock-step':
@@ -96,7 +96,7 @@ export class Conditions {
         if (this.counts(process, seq) === Number(detail.counter) >= 0) return;
         set(this.counted, Number(detail.counter) >= 0);
         break;
-      case 'forget':
+      case 'data-loss':
         break;
       default:
         return;

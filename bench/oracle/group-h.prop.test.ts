@@ -118,7 +118,7 @@ describe('a wrong monitor disagrees with the trace (M55)', () => {
 
   it.each([
     ['closed intervals', 'mutual-exclusion'],
-    ['looks only when somebody claims', 'validity'],
+    ['looks only when somebody claims', 'quorum-backed'],
     ['ignores the release', 'mutual-exclusion'],
   ] as const)('%s', (wrong, property) => {
     const found = compareWith(wrong);
@@ -168,15 +168,15 @@ describe('hidden nondeterminism shows in the hash (M56)', () => {
   });
 });
 
-describe('a clock that lets a timer fire early breaks conservation (M56)', () => {
+describe('a clock that lets a timer fire early breaks message-integrity (M56)', () => {
   afterEach(() => vi.restoreAllMocks());
 
-  const slow: Fault = { kind: 'clock-rate', process: 'c1', atUs: 3, ratePpm: -300_003 };
+  const slow: Fault = { kind: 'clock-drift', process: 'c1', atUs: 3, ratePpm: -300_003 };
   const conserved = (): string[] => {
     const plan = schedule({ faults: [slow], cluster: { clocks: [{ process: 'n1', offsetUs: 7, ratePpm: 4_321 }] } });
     const { trace, endUs } = simulate(plan, { trace: true });
     return checkTrace(setupOf(plan), trace, endUs).findings.flatMap(({ property, clients }) =>
-      property === 'conservation' ? clients : [],
+      property === 'message-integrity' ? clients : [],
     );
   };
 

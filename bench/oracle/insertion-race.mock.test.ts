@@ -16,7 +16,7 @@ vi.mock('../../sim/queue.js', async (original) => {
 
 /** The first of these drawn runs that gives another hash when it is replayed from what was written down; -1 if none does. */
 function firstDiffering(): number {
-  const faultModel = exceedBound(WITHIN_ASSUMPTIONS, 'restart', 1.5);
+  const faultModel = exceedBound(WITHIN_ASSUMPTIONS, 'restart-delay', 1.5);
   const streams = new RandomStreams('race');
   return Array.from({ length: 100 }).findIndex((_, run) => {
     const { schedule, hash } = recordRun(faultModel, streams, run);

@@ -5,14 +5,14 @@ import { groupBy } from './group-by.js';
 import type { Attempt, KeyChange, Lock, Sent, TraceIndex, TraceRef } from './trace-index.js';
 
 /** A key is deleted or replaced by a command with another token, or deleted by a lock that has the same and did not set it. */
-export function releaseOwn(record: TraceIndex): Finding[] {
+export function ownerOnlyRelease(record: TraceIndex): Finding[] {
   return record.keys.flatMap((change) => {
     const { how, token, cause, atUs } = change;
     if (how !== 'deleted' && how !== 'overwritten') return [];
     const by = Number(record.executions.get(cause)?.detail.token ?? 0);
     if (by === token) return foreignDeletion(record, change);
     const locks = [record.ownerOf(token), record.ownerOf(by)].filter((lock) => lock !== undefined);
-    return [finding('release-own', locks, atUs)];
+    return [finding('owner-only-release', locks, atUs)];
   });
 }
 
@@ -24,7 +24,7 @@ function foreignDeletion(record: TraceIndex, { seq, atUs, node, resource, token,
   });
   const [owner, other] = [senderOf(record, set?.cause), senderOf(record, cause)];
   if (owner === undefined || other === undefined || owner === other) return [];
-  return [finding('release-own', [owner, other], atUs)];
+  return [finding('owner-only-release', [owner, other], atUs)];
 }
 
 /** The lock whose command led to something. */
@@ -50,11 +50,11 @@ function attemptsInOrder({ locks }: TraceIndex): Attempt[] {
 }
 
 /** An attempt begins with the token of another. */
-export function tokenUnique(record: TraceIndex): Finding[] {
+export function uniqueToken(record: TraceIndex): Finding[] {
   return [...groupBy(attemptsInOrder(record), ({ token }) => token).values()].flatMap((users) =>
     users.slice(1).map((attempt, i) => {
       const before = users[i] as Attempt;
-      return finding('token-unique', [before.lock, attempt.lock], attempt.asked[0]?.atUs ?? 0);
+      return finding('unique-token', [before.lock, attempt.lock], attempt.asked[0]?.atUs ?? 0);
     }),
   );
 }
@@ -78,14 +78,14 @@ function givenBack({ setup }: TraceIndex, lock: Lock): TraceRef | null {
 }
 
 /** A lock is released, but not on every node that was asked for it. */
-export function releaseQuorum(record: TraceIndex): Finding[] {
+export function releaseToAll(record: TraceIndex): Finding[] {
   return record.locks.flatMap((lock) => {
     const end = givenBack(record, lock);
     const attempt = lock.attempts[lock.attempts.length - 1];
     if (end === null || attempt === undefined) return [];
     const released = new Set(attempt.released.filter(({ seq }) => seq <= end.seq).map(({ node }) => node));
     const left = attempt.asked.some(({ node }) => !released.has(node));
-    return left ? [finding('release-quorum', [lock], end.atUs)] : [];
+    return left ? [finding('release-to-all', [lock], end.atUs)] : [];
   });
 }
 

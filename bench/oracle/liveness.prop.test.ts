@@ -42,7 +42,7 @@ describe('a client that waits alone, by its trace', () => {
     const gone: Fault = { kind: 'client-crash', client: 'c1', atUs: 5_000 };
     expect(live({ policy, locks: [[lock(0)], [lock(10_000)]], faults: [gone] })).toEqual([]);
     const early: Fault = { kind: 'client-crash', client: 'c1', atUs: 1_500 };
-    const forgets = ['n0', 'n1', 'n2', 'n3', 'n4'].map((node): Fault => ({ kind: 'forget', node, atUs: 2_000_000 }));
+    const forgets = ['n0', 'n1', 'n2', 'n3', 'n4'].map((node): Fault => ({ kind: 'data-loss', node, atUs: 2_000_000 }));
     const orphaned = { ...never, locks: [[lock(0)], [lock(10_000)]] };
     expect(live({ ...orphaned, faults: [early] })).toEqual(['deadlock-free c2 10452000..10452000']);
     expect(live({ ...orphaned, faults: [early, ...forgets] })).toEqual(['deadlock-free c2 2450000..2450000']);
@@ -168,7 +168,7 @@ describe('progress, by its trace', () => {
   it('counts a round from the end of what disturbed it', () => {
     // Which is here a refusal of what nobody asks for. The rounds begin 206 ms apart, the first one after it at 1.236 s.
     const refusal = (forUs: number): Fault => ({
-      kind: 'refuse',
+      kind: 'error-replies',
       node: 'n0',
       operations: ['extend'],
       atUs: 10_000,

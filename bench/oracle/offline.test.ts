@@ -5,20 +5,20 @@ import { findings } from './testing/findings.js';
 
 const lostAtOnce: Fault = { kind: 'crash', node: 'n2', atUs: 3_000, restartAfterUs: 0 };
 const forgetAll = (atUs: number, ...nodes: readonly string[]): Fault[] =>
-  nodes.map((node) => ({ kind: 'forget', node, atUs }));
+  nodes.map((node) => ({ kind: 'data-loss', node, atUs }));
 
 describe('what a trace is checked for afterwards', () => {
   it('two believe at once, from the second claim to the end of the first', () => {
     const parts = { locks: [[lock(0)], [lock(2_000)]], faults: [lostAtOnce], fates: unreached('c1', 'n3', 'n4') };
-    expect(findings(parts)).toEqual(['mutual-exclusion c1+c2 4000..9898000', 'validity c1 3000..9898000']);
+    expect(findings(parts)).toEqual(['mutual-exclusion c1+c2 4000..9898000', 'quorum-backed c1 3000..9898000']);
   });
 
   it('nothing where one begins in the instant in which the other ends', () => {
     // c1 claims at 2,000 and releases at 5,000; c2's last vote arrives in that very instant.
     const locks = [[lock(0, { holdUs: 3_000 })], [lock(3_000)]];
     expect(findings({ locks, policy: { deviations: ['sets-any'] } })).toEqual([
-      'validity c1 4000..5000',
-      ...Array.from({ length: 5 }, () => 'release-own c1+c2 4000..4000'),
+      'quorum-backed c1 4000..5000',
+      ...Array.from({ length: 5 }, () => 'owner-only-release c1+c2 4000..4000'),
     ]);
   });
 
@@ -32,10 +32,10 @@ describe('what a trace is checked for afterwards', () => {
     };
     const fates = [...unreached('c1', 'n3', 'n4'), copy];
     const locks = [[lock(0, { resources: ['a', 'b'] })]];
-    const missing: Fault = { kind: 'forget', node: 'n1', resource: 'b', atUs: 5_000 };
+    const missing: Fault = { kind: 'data-loss', node: 'n1', resource: 'b', atUs: 5_000 };
     expect(findings({ locks, fates, faults: forgetAll(5_000, 'n2') })).toEqual([]);
     expect(findings({ locks, fates, faults: [missing, ...forgetAll(5_000, 'n2')] })).toEqual([
-      'validity c1 5000..9898000',
+      'quorum-backed c1 5000..9898000',
     ]);
   });
 
@@ -49,7 +49,7 @@ describe('what a trace is checked for afterwards', () => {
       }),
     ).toContain('acquisition c1 2000..2000');
     expect(findings({ policy: { deviations: ['quorum:2'] }, fates: unreached('c1', 'n2', 'n3', 'n4') })).toEqual([
-      'validity c1 2000..9898000',
+      'quorum-backed c1 2000..9898000',
       'acquisition c1 2000..2000',
     ]);
   });
@@ -71,7 +71,7 @@ describe('what a trace is checked for afterwards', () => {
       policy: { deviations: ['extends-any'] },
     });
     expect(said.filter((it) => it.startsWith('continuity'))).toEqual(['continuity c2+c1 3004000..3004000']);
-    expect(said.filter((it) => it.startsWith('lost-lock'))).toEqual(['lost-lock c1 3004000..3004000']);
+    expect(said.filter((it) => it.startsWith('loss-notified'))).toEqual(['loss-notified c1 3004000..3004000']);
   });
 
   it('a lock that is extended after its owner was told of its end', () => {
@@ -80,18 +80,18 @@ describe('what a trace is checked for afterwards', () => {
       faults: forgetAll(1_000_000, 'n0', 'n1', 'n2', 'n3', 'n4'),
       policy: { deviations: ['extends-late', 'extends-missing'] },
     });
-    expect(said).toEqual(['validity c1 1000000..9898000', 'lost-lock c1 9994000..9994000']);
+    expect(said).toEqual(['quorum-backed c1 1000000..9898000', 'loss-notified c1 9994000..9994000']);
   });
 
   it('a token that is used again', () => {
     const parts = { locks: [[lock(0)], [lock(5_000)]], policy: { deviations: ['token-per-call'] }, untilUs: 300_000 };
-    expect(findings(parts)).toEqual(['token-unique c2+c2 207000..207000']);
+    expect(findings(parts)).toEqual(['unique-token c2+c2 207000..207000']);
   });
 
   it('a failed attempt that leaves one of its two keys, the other being forgotten', () => {
     const said = findings({
       locks: [[lock(0, { resources: ['a', 'b'] })]],
-      faults: [{ kind: 'forget', node: 'n0', resource: 'a', atUs: 10_000 }],
+      faults: [{ kind: 'data-loss', node: 'n0', resource: 'a', atUs: 10_000 }],
       fates: unreached('c1', 'n1', 'n2', 'n3', 'n4'),
       policy: { settings: { tries: 1 }, deviations: ['cleans-nothing'] },
     });
@@ -125,7 +125,7 @@ describe('what a trace is checked for afterwards', () => {
     const locks = [[lock(0, { holdUs: 1_000_000 })]];
     const reply = { client: 'c1', operation: 'acquire', node: 'n4', direction: 'reply', lost: true } as const;
     expect(findings({ locks, fates: [reply], policy: { deviations: ['releases-granted'] } })).toEqual([
-      'release-quorum c1 1002000..1002000',
+      'release-to-all c1 1002000..1002000',
       'cleanup c1 1002000..1002000',
     ]);
   });
@@ -138,7 +138,7 @@ describe('what a trace is checked for afterwards', () => {
     const fates = [silent('n4', 'acquire'), ...['n0', 'n1', 'n2', 'n3'].map((node) => silent(node, 'release'))];
     const policy = { settings: { releaseTries: 2 }, deviations: ['releases-granted', 'release-must-delete'] } as const;
     expect(findings({ locks, fates, policy }).filter((it) => /^(release|cleanup)/.test(it))).toEqual([
-      'release-quorum c1 1002000..1002000',
+      'release-to-all c1 1002000..1002000',
       'cleanup c1 1002000..1002000',
     ]);
   });
@@ -161,7 +161,7 @@ describe('what a trace is checked for afterwards', () => {
 
   it('a write after the end', () => {
     const writes = [{ checkAfterUs: 0, guardUs: null, sendAfterUs: 0, delayUs: 9_896_000 }];
-    expect(findings({ locks: [[lock(0, { writes })]] })).toEqual(['action-in-belief c1 9898000..9898000']);
+    expect(findings({ locks: [[lock(0, { writes })]] })).toEqual(['no-stale-write c1 9898000..9898000']);
     const early = [{ checkAfterUs: 0, guardUs: null, sendAfterUs: 0, delayUs: 9_895_999 }];
     expect(findings({ locks: [[lock(0, { writes: early })]] })).toEqual([]);
   });
@@ -178,7 +178,7 @@ it('a belief whose clock is set back in the instant of its end goes on without a
     ],
     fates: unreached('c1', 'n3', 'n4'),
   });
-  expect(said).toEqual(['mutual-exclusion c1+c2 4000..9899000', 'validity c1 3000..9899000']);
+  expect(said).toEqual(['mutual-exclusion c1+c2 4000..9899000', 'quorum-backed c1 3000..9899000']);
 });
 
 it('a claim that has lapsed unnoticed and is extended afterwards is believed in twice', () => {
@@ -192,11 +192,11 @@ it('a claim that has lapsed unnoticed and is extended afterwards is believed in 
     ],
     fates: unreached('c1', 'n3', 'n4'),
   });
-  expect(said.filter((it) => /^(mutual-exclusion|validity)/.test(it))).toEqual([
+  expect(said.filter((it) => /^(mutual-exclusion|quorum-backed)/.test(it))).toEqual([
     'mutual-exclusion c1+c2 2002000..9898000',
     'mutual-exclusion c2+c1 11001000..11898000',
-    'validity c1 1000000..9898000',
-    'validity c1 11001000..18898000',
+    'quorum-backed c1 1000000..9898000',
+    'quorum-backed c1 11001000..18898000',
   ]);
 });
 
@@ -215,13 +215,13 @@ it('a belief that lasts until the release has returned', () => {
     findings({ locks: [[lock(0, { holdUs: 3_000 })]], policy: { habits: { beliefEnds } } });
   expect(until('at-release')).toEqual([]);
   // Called at 5 ms, carried out at 6 ms, and answered at 7 ms.
-  expect(until('after-release')).toEqual(['validity c1 6000..7000']);
+  expect(until('after-release')).toEqual(['quorum-backed c1 6000..7000']);
 });
 
 it('a key expires in its time, though its token sets one on another resource', () => {
   const locks = [[lock(0, { resources: ['b'] }), lock(9_900_000)]];
   expect(findings({ locks, policy: { deviations: ['token-per-call'], habits: { tokenPerProcess: true } } })).toEqual([
-    'token-unique c1+c1 9900000..9900000',
+    'unique-token c1+c1 9900000..9900000',
     'one-lock-per-token c1+c1 9900000..9900000',
   ]);
 });
@@ -230,15 +230,15 @@ it('a lock whose releases go out one after the other is released when the call r
   const parts = { locks: [[lock(0, { holdUs: 3_000 })]], fates: unreached('c1', 'n3', 'n4') };
   const granted = (...deviations: string[]): string[] =>
     findings({ ...parts, policy: { deviations: ['releases-granted', ...deviations] } });
-  expect(granted()).toEqual(['release-quorum c1 5000..5000']);
-  expect(granted('releases-in-turn', 'release-awaits-all')).toEqual(['release-quorum c1 11000..11000']);
+  expect(granted()).toEqual(['release-to-all c1 5000..5000']);
+  expect(granted('releases-in-turn', 'release-awaits-all')).toEqual(['release-to-all c1 11000..11000']);
   const dead: Fault = { kind: 'crash', node: 'n0', atUs: 4_000, restartAfterUs: null };
   const stopped = findings({
     ...parts,
     faults: [dead],
     policy: { deviations: ['releases-until-error', 'release-awaits-all'] },
   });
-  expect(stopped).toEqual(['release-quorum c1 55000..55000', 'cleanup c1 55000..55000']);
+  expect(stopped).toEqual(['release-to-all c1 55000..55000', 'cleanup c1 55000..55000']);
 });
 
 it('a lock that its owner gives up over a failed extension ends before its time', () => {
@@ -248,8 +248,8 @@ it('a lock that its owner gives up over a failed extension ends before its time'
       faults: forgetAll(2_500, 'n0', 'n1', 'n2', 'n3', 'n4'),
       policy: { deviations },
     });
-  expect(failing()).toEqual(['validity c1 2500..9898000']);
-  expect(failing('failure-gives-up')).toEqual(['validity c1 2500..5000']);
+  expect(failing()).toEqual(['quorum-backed c1 2500..9898000']);
+  expect(failing('failure-gives-up')).toEqual(['quorum-backed c1 2500..5000']);
 });
 
 describe('a key that its own token sets again', () => {
@@ -279,16 +279,16 @@ describe('locks with one token', () => {
     const locks = [[lock(0, { holdUs: 20_000 }), lock(10_000)]];
     const said = (...more: string[]): string[] =>
       findings({ locks, policy: { ...policy, deviations: [...policy.deviations, ...more] } });
-    expect(said()).toContain('validity c1 23000..9908000');
+    expect(said()).toContain('quorum-backed c1 23000..9908000');
     expect(said('releases-granted').filter((it) => it.startsWith('cleanup'))).toEqual([]);
   });
 
   it('a lock on another resource leaves them alone', () => {
     const locks = [[lock(0), lock(1_000, { resources: ['b'], holdUs: 10_000 })]];
-    const shared = ['token-unique c1+c1 1000..1000', 'one-lock-per-token c1+c1 1000..1000'];
+    const shared = ['unique-token c1+c1 1000..1000', 'one-lock-per-token c1+c1 1000..1000'];
     expect(findings({ locks, policy })).toEqual(shared);
     const faults = forgetAll(50_000, 'n0', 'n1', 'n2');
-    expect(findings({ locks, policy, faults })).toEqual(['validity c1 50000..9898000', ...shared]);
+    expect(findings({ locks, policy, faults })).toEqual(['quorum-backed c1 50000..9898000', ...shared]);
   });
 
   it('a first attempt leaves a key behind, unless a later one takes it over before that is over', () => {

@@ -2,34 +2,34 @@ import type { Outage } from '../../properties/monitors/outage.js';
 import type { PropertyId } from '../../scenarios/index.js';
 import type { Setup, TraceEvent } from '../../sim/index.js';
 import { outages } from './availability.js';
-import { actionInBelief, mutualExclusion, validity } from './belief-rules.js';
-import { acquisition, continuity, extension, lostLock } from './claim-rules.js';
-import { conservation } from './conservation.js';
+import { mutualExclusion, noStaleWrite, quorumBacked } from './belief-rules.js';
+import { acquisition, continuity, extension, lossNotified } from './claim-rules.js';
 import { fencing } from './fencing-rules.js';
 import type { Finding } from './finding.js';
-import { cleanup, oneLockPerToken, releaseOwn, releaseQuorum, tokenUnique } from './key-rules.js';
+import { cleanup, oneLockPerToken, ownerOnlyRelease, releaseToAll, uniqueToken } from './key-rules.js';
 import { boundedKeyLifetime } from './lifetime-rule.js';
 import { LIVENESS, liveness } from './liveness.js';
+import { messageIntegrity } from './message-integrity.js';
 import { TraceIndex } from './trace-index.js';
 import { WaitIndex } from './wait-index.js';
 
 /** The rules by the property that they decide. */
 const RULES: { readonly [P in PropertyId]?: (record: TraceIndex) => Finding[] } = {
   'mutual-exclusion': mutualExclusion,
-  validity,
-  'action-in-belief': actionInBelief,
+  'quorum-backed': quorumBacked,
+  'no-stale-write': noStaleWrite,
   acquisition,
   extension,
   continuity,
-  'lost-lock': lostLock,
-  'release-own': releaseOwn,
-  'token-unique': tokenUnique,
+  'loss-notified': lossNotified,
+  'owner-only-release': ownerOnlyRelease,
+  'unique-token': uniqueToken,
   'one-lock-per-token': oneLockPerToken,
   'bounded-key-lifetime': boundedKeyLifetime,
-  'release-quorum': releaseQuorum,
+  'release-to-all': releaseToAll,
   cleanup,
   fencing,
-  conservation,
+  'message-integrity': messageIntegrity,
 };
 
 /** Properties that a trace is checked for afterwards. */

@@ -105,9 +105,9 @@ export class StressAdversary implements Adversary {
       case 1:
         return { kind: 'clock-step', process, ...when, byUs: draw.between(-ttl, ttl) };
       case 2:
-        return { kind: 'clock-rate', process, ...when, ratePpm: draw.between(-300_000, 300_000) };
+        return { kind: 'clock-drift', process, ...when, ratePpm: draw.between(-300_000, 300_000) };
       case 3:
-        return { kind: 'forget', node, ...when, ...(draw.chance(50 * PERCENT) ? { resource: 'a' } : {}) };
+        return { kind: 'data-loss', node, ...when, ...(draw.chance(50 * PERCENT) ? { resource: 'a' } : {}) };
       case 4:
         return { kind: 'crash', node, ...when, restartAfterUs: draw.pick([0, null, draw.below(ttl)]) };
       case 5:

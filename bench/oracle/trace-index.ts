@@ -198,7 +198,7 @@ export class TraceIndex {
           this.clock(event.process).stopped(atUs, seq, Number(detail.untilUs));
         }
         break;
-      case 'clock-rate':
+      case 'clock-drift':
         this.clock(event.process).paced(atUs, seq, Number(detail.ratePpm));
         break;
       case 'key-set':

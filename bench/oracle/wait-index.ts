@@ -5,7 +5,7 @@ import { slowUs } from './patience.js';
 import type { Lock, TraceIndex, TraceRef } from './trace-index.js';
 
 const SENT: readonly string[] = ['send', 'lost'];
-const DELAYS: readonly string[] = ['pause', 'suspend', 'clock-step', 'clock-rate'];
+const DELAYS: readonly string[] = ['pause', 'suspend', 'clock-step', 'clock-drift'];
 
 /** A stretch of a lock's life in the trace; the end is not part of it. */
 interface Stage {

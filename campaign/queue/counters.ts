@@ -57,11 +57,11 @@ export function unflattened(sums: Readonly<Record<string, string>>, search: numb
     hash: half('hashA') + half('hashB'),
     exercised,
     strained: {
-      rate: { runs: of('strained rate'), atBound: of('atBound rate') },
-      step: { runs: of('strained step'), atBound: of('atBound step') },
-      restart: { runs: of('strained restart'), atBound: of('atBound restart') },
-      forget: { runs: of('strained forget'), atBound: of('atBound forget') },
-      late: { runs: of('strained late'), atBound: of('atBound late') },
+      'clock-drift': { runs: of('strained clock-drift'), atBound: of('atBound clock-drift') },
+      'clock-step': { runs: of('strained clock-step'), atBound: of('atBound clock-step') },
+      'restart-delay': { runs: of('strained restart-delay'), atBound: of('atBound restart-delay') },
+      'data-loss': { runs: of('strained data-loss'), atBound: of('atBound data-loss') },
+      'write-delay': { runs: of('strained write-delay'), atBound: of('atBound write-delay') },
     },
     violating: Object.fromEntries(
       properties.map((name) => [name.slice(prefix.length) as PropertyId, Number(sums[name])]),

@@ -9,7 +9,7 @@ export function specFor(ranges: number, ...weights: readonly number[]): Campaign
     name: `search ${i}`,
     weight,
     plan: {
-      faultModel: exceedBound(WITHIN_ASSUMPTIONS, 'rate', 1.5),
+      faultModel: exceedBound(WITHIN_ASSUMPTIONS, 'clock-drift', 1.5),
       seed: `seed ${i}`,
       strategy: 'combination',
       properties: SAFETY,

@@ -101,7 +101,7 @@ function scaled({ lateUs, delayUs, startUs, clockUs }: Noise, by: number): Noise
 
 /** The verdict with the properties behind it. */
 function essence({ verdict, violations }: Judgement): string {
-  const properties = violations.map(({ property }) => property).filter((property) => property !== 'validity');
+  const properties = violations.map(({ property }) => property).filter((property) => property !== 'quorum-backed');
   return verdict === 'violated' ? `violated (${[...new Set(properties)].sort().join(', ')})` : verdict;
 }
 

@@ -30,7 +30,7 @@ export class HeldPauses {
    * afterwards that the lock had ended: it did nothing under the lock meanwhile.
    */
   cover({ property, clients, atUs, untilUs }: Violation): boolean {
-    if (untilUs === null || (property !== 'mutual-exclusion' && property !== 'validity')) return false;
+    if (untilUs === null || (property !== 'mutual-exclusion' && property !== 'quorum-backed')) return false;
     return this.pauses.some((it) => clients.includes(it.client) && it.sinceUs <= atUs && untilUs <= it.untilUs);
   }
 }

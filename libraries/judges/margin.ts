@@ -92,7 +92,7 @@ export class Margin {
     if (owner === null || owner === lock || this.told.has(lock)) return;
     this.told.add(lock);
     const detail = `${lock.client.name} extends the key of ${owner.client.name} on ${nodeName(node)} as if it were its own`;
-    this.violations.push({ ...failure('state', [lock, owner], now, detail), property: 'release-own' });
+    this.violations.push({ ...failure('state', [lock, owner], now, detail), property: 'owner-only-release' });
   }
 
   /** The keys of a command's lock on a node: their tokens, and what is left of their TTLs, ms. */

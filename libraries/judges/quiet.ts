@@ -32,14 +32,14 @@ export class Quiet {
         this.clocksChanged ||= fault.kind === 'suspend';
         this.disturb(now, now + fault.forUs);
         break;
-      case 'refuse':
+      case 'error-replies':
         this.out([fault.node], now, now + fault.forUs);
         break;
       case 'partition':
         this.out([...fault.from, ...fault.to], now, now + fault.forUs);
         break;
       case 'clock-step':
-      case 'clock-rate':
+      case 'clock-drift':
         this.clocksChanged = true;
         break;
     }

@@ -99,11 +99,11 @@ function weatherFor(
 ): Partial<FaultModel> {
   const { crash = 0, pause = 0, partition = 0, wallStep = 0, skewMs = 0, driftPpm = 0, loss = 0, delay = 0 } = faults;
   const stretch = {
-    rate: driftPpm > 0 ? 1 : 0,
-    step: skewMs > 0 ? 1 : 0,
-    restart: crash > 0 ? 1 : 0,
-    forget: 0,
-    late: 0,
+    'clock-drift': driftPpm > 0 ? 1 : 0,
+    'clock-step': skewMs > 0 ? 1 : 0,
+    'restart-delay': crash > 0 ? 1 : 0,
+    'data-loss': 0,
+    'write-delay': 0,
   };
   return {
     stretch,

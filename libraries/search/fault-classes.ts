@@ -76,8 +76,8 @@ export function weatherOf({ faultModel }: FaultClass): FaultModel {
   return { ...CALM, ...faultModel };
 }
 
-const RATE = { ...NO_STRETCH, rate: 1 };
-const RESTART = { ...NO_STRETCH, restart: 1 };
+const RATE = { ...NO_STRETCH, 'clock-drift': 1 };
+const RESTART = { ...NO_STRETCH, 'restart-delay': 1 };
 
 /** The same faults on so many nodes; `null` for a class that is about another number, or that leaves no majority. */
 export function onNodes(faults: FaultClass, nodes: number | undefined): FaultClass | null {
@@ -183,7 +183,7 @@ const ALL_AT_ONCE: FaultClass = {
   title: 'everything',
   story: 'drift, losses, late messages, partitions, pauses, and restarts that are delayed',
   faultModel: {
-    stretch: { ...NO_STRETCH, rate: 1, restart: 1 },
+    stretch: { ...NO_STRETCH, 'clock-drift': 1, 'restart-delay': 1 },
     ratePpm: 5_000,
     crashes: 1,
     pauses: 1,

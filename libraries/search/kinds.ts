@@ -37,14 +37,14 @@ export type ViolationKind = (typeof VIOLATION_KINDS)[number];
 /** The property that each kind is told under. Where only that is known, the first kind with it is meant. */
 export const PROPERTY_OF: Readonly<Record<ViolationKind, PropertyId>> = {
   belief: 'mutual-exclusion',
-  state: 'validity',
-  effect: 'action-in-belief',
+  state: 'quorum-backed',
+  effect: 'no-stale-write',
   acquisition: 'acquisition',
   lifetime: 'bounded-key-lifetime',
   leak: 'cleanup',
   continuity: 'continuity',
   hang: 'deadlock-free',
-  signal: 'lost-lock',
+  signal: 'loss-notified',
   margin: 'acquisition',
   token: 'one-lock-per-token',
   rejection: 'fault-tolerance',

@@ -282,7 +282,7 @@ export class LibraryAdversary implements Adversary {
     const to = draw.subset(nodes, draw.pick([Math.ceil(nodes / 2), nodes])).map(nodeName);
     const how = draw.pick(['loses', 'holds', 'refuses']);
     if (how === 'refuses') {
-      ahead.push(...to.map((node): Fault => ({ kind: 'refuse', node, operations: ALL_COMMANDS, ...span })));
+      ahead.push(...to.map((node): Fault => ({ kind: 'error-replies', node, operations: ALL_COMMANDS, ...span })));
       return ahead.shift() ?? null;
     }
     return { kind: 'partition', from: [name], to, oneWay: false, ...span, ...(how === 'holds' ? { holds: true } : {}) };

@@ -32,7 +32,7 @@ test('two holders at once violate mutual exclusion', () => {
 test('a write after its claim has ended is a violation: the observer saw all', () => {
   const late: LockLine = { type: 'write', lock: 'c1/0', atUs: 5_100, resource: 'a' };
   const found = judgeObserved({ ...quiet, history: [...quiet.history, late] });
-  expect(found).toMatchObject({ verdict: 'violated', properties: ['action-in-belief'] });
+  expect(found).toMatchObject({ verdict: 'violated', properties: ['no-stale-write'] });
   const inTime = { ...late, atUs: 5_099 };
   expect(judgeObserved({ ...quiet, history: [...quiet.history, inTime] }).verdict).toBe('safe');
 });
@@ -58,7 +58,10 @@ test('a wait for what nobody holds is an outage once it is longer than patience'
 test('a belief that a majority does not have counts only where it is asked for', () => {
   const observed = { ...quiet, unsupported: ['c1/0'] };
   expect(judgeObserved(observed).verdict).toBe('safe');
-  expect(judgeObserved(observed, ['validity'])).toMatchObject({ verdict: 'violated', properties: ['validity'] });
+  expect(judgeObserved(observed, ['quorum-backed'])).toMatchObject({
+    verdict: 'violated',
+    properties: ['quorum-backed'],
+  });
 });
 
 test('a claim of nothing violates what it claims, where that is asked for', () => {
@@ -81,11 +84,11 @@ test('an extension of a lock that another was granted since breaks its hold', ()
     { type: 'extend', lock: 'c1/0', atUs: 3_000, ttlMs: 10 },
     { type: 'extended', lock: 'c1/0', atUs: 3_010, validUs: 500 },
   ];
-  expect(judgeObserved({ ...quiet, history }, ['continuity', 'lost-lock']).properties).toEqual(['continuity']);
+  expect(judgeObserved({ ...quiet, history }, ['continuity', 'loss-notified']).properties).toEqual(['continuity']);
 });
 
 test('what a client can tell to have no ground is a violation of what it says', () => {
-  const unfounded = [{ lock: 'c1/0', property: 'lost-lock', detail: 'its owner is not told' }] as const;
+  const unfounded = [{ lock: 'c1/0', property: 'loss-notified', detail: 'its owner is not told' }] as const;
   expect(judgeObserved({ ...quiet, unfounded }).verdict).toBe('safe');
-  expect(judgeObserved({ ...quiet, unfounded }, ['lost-lock']).properties).toEqual(['lost-lock']);
+  expect(judgeObserved({ ...quiet, unfounded }, ['loss-notified']).properties).toEqual(['loss-notified']);
 });

@@ -2,7 +2,7 @@ import { deviates, type Policy } from '../../deviations/index.js';
 import type { LockLine } from '../../scenarios/history-line.js';
 
 import type { PropertyId, Verdict } from '../../scenarios/scenario.js';
-import { NOT_TOLD } from '../monitors/lost-lock.js';
+import { NOT_TOLD } from '../monitors/loss-notified.js';
 import { SAFETY } from '../property-lists.js';
 import type { Violation } from '../violation.js';
 import { shownName } from './shown.js';
@@ -29,17 +29,17 @@ export interface Observed {
 /** The properties whose violation shows from outside. */
 const OBSERVABLE: readonly PropertyId[] = [
   'mutual-exclusion',
-  'action-in-belief',
-  'validity',
+  'no-stale-write',
+  'quorum-backed',
   'acquisition',
   'extension',
   'continuity',
-  'lost-lock',
+  'loss-notified',
 ];
 
 /** Whether a violation of a simulated run would show from outside: which keys were lost does not, nor a vote that nobody cast. */
 export function showsOutside({ property, detail }: Violation, policy: Policy): boolean {
-  if (property === 'lost-lock') return detail.endsWith(NOT_TOLD);
+  if (property === 'loss-notified') return detail.endsWith(NOT_TOLD);
   return OBSERVABLE.includes(property) && !(deviates(policy, 'error-is-vote') && detail.includes('votes of this'));
 }
 
@@ -61,13 +61,13 @@ export function judgeObserved(observed: Observed, also: readonly PropertyId[] = 
   const { violations: proven } = verifyHistory(lines, { sawAll: true });
   const { history, unfounded } = observed;
   // What a history calls a lost lock is a hold that is broken here.
-  const certain = proven.filter((it) => it.property !== 'lost-lock' && !isLongByClock(history, it));
+  const certain = proven.filter((it) => it.property !== 'loss-notified' && !isLongByClock(history, it));
   const found = [...certain, ...broken(history), ...unfounded.map(ungrounded)];
   const violations = found.filter(({ property }) => judged.includes(property));
-  if (also.includes('validity')) {
+  if (also.includes('quorum-backed')) {
     for (const lock of observed.unsupported)
       violations.push({
-        property: 'validity',
+        property: 'quorum-backed',
         resource: null,
         lines: [],
         detail: `lock ${shownName(lock)} was believed in while a majority of the nodes did not have it`,

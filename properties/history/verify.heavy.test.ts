@@ -263,7 +263,7 @@ describe('a history', () => {
     expect(verifyHistory(lines(...extended(5_000), ...rival)).verdict).toBe('violated');
     // Too late: another held it in between, and nobody was told.
     const late = verifyHistory(lines(...extended(5_700), ...rival));
-    expect(late.violations).toMatchObject([{ property: 'lost-lock', lines: [2, 4, 6] }]);
+    expect(late.violations).toMatchObject([{ property: 'loss-notified', lines: [2, 4, 6] }]);
     expect(verifyHistory(lines(...extended(5_700), ...held('y', 8_000, 100))).verdict).toBe('violated');
     expect(verifyHistory(lines(...extended(5_700), ...held('y', 10_700, 100))).verdict).toBe('passed');
     const failed: LockLine = { type: 'not-extended', lock: 'x', atUs: 4_500, validUs: 0 };

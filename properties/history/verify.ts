@@ -75,7 +75,7 @@ export function verifyBy(rules: Rules, lines: Iterable<string>, options: VerifyO
       violations.push({ property, resource: null, lines: [line], detail });
     }
     for (const { resource, line, detail } of lock.strayWrites) {
-      if (options.sawAll) violations.push({ property: 'action-in-belief', resource, lines: [line], detail });
+      if (options.sawAll) violations.push({ property: 'no-stale-write', resource, lines: [line], detail });
       else doubts.push({ resource, lines: [line], detail });
     }
   }
@@ -108,7 +108,7 @@ function* findings(resource: string, holds: readonly Hold[], rules: Rules): Gene
   for (const { before, after, between } of losses(holds, rules)) {
     const lines = [before.untilLine, between.fromLine, after.fromLine].sort((a, b) => a - b);
     const detail = `lock ${shownName(before.lock)} was extended as if nothing had happened, but ${shownName(between.lock)} held ${shownResource(resource)} since its validity had ended`;
-    yield { property: 'lost-lock', resource, lines, detail };
+    yield { property: 'loss-notified', resource, lines, detail };
   }
 }
 

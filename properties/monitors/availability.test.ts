@@ -191,7 +191,7 @@ describe('orphaned keys', () => {
       [5_000, 10_002_000, 'orphaned-keys'],
     ]);
     const late = { client: 'c1', operation: 'acquire', node: 'n4', direction: 'request', delayUs: 200_000 } as const;
-    const gone: Fault = { kind: 'forget', node: 'n3', atUs: 210_000 };
+    const gone: Fault = { kind: 'data-loss', node: 'n3', atUs: 210_000 };
     expect(orphaned({ fates: [late], faults: [dies(5_000), gone] })).toEqual([[5_000, 10_002_000, 'orphaned-keys']]);
   });
 
@@ -203,7 +203,7 @@ describe('orphaned keys', () => {
       policy: { settings: { tries: 1 }, deviations: ['quorum:4'] },
       locks: [[lock(0, { holdUs: 3_000 })], [lock(20_000)]],
       fates: [...lostOn('c1', 'n0', 'n3'), ...lostOn('c2', 'n3'), late],
-      faults: [{ kind: 'forget', node: 'n3', atUs: 200_000 }, crash('n2', 220_000, 1_000)],
+      faults: [{ kind: 'data-loss', node: 'n3', atUs: 200_000 }, crash('n2', 220_000, 1_000)],
     };
     expect(orphaned(parts)).toEqual([[5_000, 10_002_000, 'orphaned-keys']]);
   });
@@ -243,7 +243,7 @@ describe('orphaned keys', () => {
       duplicateDelayUs: 30_000,
     };
     const forget = (node: string, atUs: number, resource?: string): Fault => {
-      return { kind: 'forget', node, atUs, ...(resource === undefined ? {} : { resource }) };
+      return { kind: 'data-loss', node, atUs, ...(resource === undefined ? {} : { resource }) };
     };
     const parts: Parts = {
       policy: { settings: { tries: 1 }, deviations: ['own-key-grants'] },
@@ -281,7 +281,7 @@ describe('orphaned keys', () => {
 
   it('are in the way of their own resource only', () => {
     const locks = [[lock(0, { resources: ['a', 'b'] })]];
-    const faults = ['n0', 'n1', 'n2'].map((node): Fault => ({ kind: 'forget', node, resource: 'a', atUs: 100_000 }));
+    const faults = ['n0', 'n1', 'n2'].map((node): Fault => ({ kind: 'data-loss', node, resource: 'a', atUs: 100_000 }));
     expect(orphaned({ locks, faults: [dies(5_000), ...faults] })).toEqual([
       [5_000, 100_000, 'orphaned-keys'],
       [5_000, 10_002_000, 'orphaned-keys'],
@@ -316,7 +316,7 @@ describe('orphaned keys', () => {
       policy: { settings: { nodeTimeoutUs: null }, deviations: ['refusal-extends', 'no-alarm', 'extends-late'] },
       locks: [[lock(20_000, { ttlMs: 60_000 })], [lock(0, { ttlMs: 1_000, extensions })]],
       faults: [
-        { kind: 'forget', node: 'n0', atUs: 10_000 },
+        { kind: 'data-loss', node: 'n0', atUs: 10_000 },
         { kind: 'client-crash', client: 'c1', atUs: 30_000 },
       ],
     };

@@ -96,8 +96,8 @@ describe('cleanup', () => {
       },
       locks: [[lock(0, { holdUs: 10_000 })]],
       faults: [
-        { kind: 'forget', node: 'n1', atUs: 5_000 },
-        { kind: 'forget', node: 'n2', atUs: 5_000 },
+        { kind: 'data-loss', node: 'n1', atUs: 5_000 },
+        { kind: 'data-loss', node: 'n2', atUs: 5_000 },
       ],
       fates: [
         { client: 'c1', operation: 'acquire', node: 'n0', direction: 'request', delayUs: 20_000 },

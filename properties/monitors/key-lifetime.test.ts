@@ -60,7 +60,7 @@ describe('bounded-key-lifetime', () => {
     const locks = [[lock(0, { extensions: [{ afterUs: 5_000_000, ttlMs: 10_000 }] })]];
     const extended = everywhere(15_004_000).slice(1);
     const refuse: Parts['faults'] = [
-      { kind: 'refuse', node: 'n0', operations: ['extend'], atUs: 5_000_000, forUs: 100_000 },
+      { kind: 'error-replies', node: 'n0', operations: ['extend'], atUs: 5_000_000, forUs: 100_000 },
     ];
     const deviations = ['key-for-ever'] as const;
     expect(late({ locks, policy: { deviations: [...deviations] }, faults: refuse })).toEqual([

@@ -11,7 +11,6 @@ import {
 } from '../../sim/index.js';
 import { type Counts, Coverage, noCounts } from '../coverage.js';
 import type { Violation } from '../violation.js';
-import { ActionInBelief } from './action-in-belief.js';
 import { type AttemptRecord, AttemptRegistry } from './attempt-registry.js';
 import { Availability } from './availability.js';
 import { Counters } from './counters.js';
@@ -21,15 +20,16 @@ import { KeyLifetime } from './key-lifetime.js';
 import { Liveness } from './liveness/liveness.js';
 import { MutualExclusion } from './mutual-exclusion.js';
 import { NearMissMeter } from './near-miss-meter.js';
+import { NoStaleWrite } from './no-stale-write.js';
 import type { Outage } from './outage.js';
 import { Protocol } from './protocol.js';
+import { QuorumBacked } from './quorum-backed.js';
 import { empty } from './remove.js';
-import { Validity } from './validity.js';
 
 const NO_LOCKS: readonly SimLock[] = [];
 
 /** What is violated for a time; all else is violated in an instant. */
-const LASTING: readonly PropertyId[] = ['mutual-exclusion', 'validity'];
+const LASTING: readonly PropertyId[] = ['mutual-exclusion', 'quorum-backed'];
 
 /** All monitors of a run, behind one observer. */
 export class Monitors extends Observer {
@@ -41,8 +41,8 @@ export class Monitors extends Observer {
   writes = 0;
   private world: WatchedWorld | null = null;
   private readonly mutualExclusion: MutualExclusion;
-  private readonly validity: Validity;
-  private readonly actions: ActionInBelief;
+  private readonly quorumBacked: QuorumBacked;
+  private readonly staleWrites: NoStaleWrite;
   private readonly ledger: AttemptRegistry;
   private readonly protocol: Protocol;
   private readonly keyLifetime: KeyLifetime;
@@ -66,8 +66,8 @@ export class Monitors extends Observer {
     };
     const resourceOf = (key: number): string => this.world?.resourceOf(key) ?? '?';
     this.mutualExclusion = new MutualExclusion(report, resourceOf);
-    this.validity = new Validity(report, resourceOf, this.closeness);
-    this.actions = new ActionInBelief(setup.resource, report);
+    this.quorumBacked = new QuorumBacked(report, resourceOf, this.closeness);
+    this.staleWrites = new NoStaleWrite(setup.resource, report);
     this.ledger = new AttemptRegistry(setup.policy);
     this.availability = outages ? new Availability(setup, this.roster, () => this.world?.clients ?? []) : null;
     const ownerOf = (token: number): SimLock | null => this.world?.ownerOf(token) ?? null;
@@ -90,8 +90,8 @@ export class Monitors extends Observer {
     this.closeness.reset();
     this.coverage.reset(setup, counts);
     this.mutualExclusion.reset();
-    this.validity.reset();
-    this.actions.reset(resource);
+    this.quorumBacked.reset();
+    this.staleWrites.reset(resource);
     this.ledger.reset(policy);
     this.liveness.reset(setup);
     this.protocol.reset(setup);
@@ -189,13 +189,13 @@ export class Monitors extends Observer {
 
   /** When a claim ends is about to change. */
   private lapse(lock: SimLock, now: TrueTime): void {
-    this.validity.lapse(lock, now);
+    this.quorumBacked.lapse(lock, now);
     this.mutualExclusion.lapse(lock, now);
   }
 
   override extended(lock: SimLock, now: TrueTime): void {
     if (!lock.believes(now)) {
-      this.validity.ended(lock, now, now);
+      this.quorumBacked.ended(lock, now, now);
       this.mutualExclusion.cut(lock, now);
     }
     this.roster.claimed(lock);
@@ -205,7 +205,7 @@ export class Monitors extends Observer {
   }
 
   private believes(lock: SimLock, now: TrueTime, isFirst: boolean): void {
-    this.validity.check(lock, now);
+    this.quorumBacked.check(lock, now);
     this.mutualExclusion.claimed(lock, now);
     const use = this.ledger.of(lock.token, lock);
     this.availability?.claimed(lock, use, now, isFirst);
@@ -219,7 +219,7 @@ export class Monitors extends Observer {
     this.roster.ended(lock, now);
     this.coverage.ended(lock, cause, now);
     if (cause === 'released') this.protocol.untold(lock, now);
-    this.validity.ended(lock, now);
+    this.quorumBacked.ended(lock, now);
     this.mutualExclusion.ended(lock, now);
     this.availability?.ended(lock, now);
     const use = cause === 'expired' ? this.ledger.of(lock.token, lock) : undefined;
@@ -273,7 +273,7 @@ export class Monitors extends Observer {
   override keySet(node: number, key: number, token: number, now: TrueTime): void {
     this.availability?.catchUp(now);
     this.liveness.catchUp(now);
-    this.validity.keySet(key, token, now);
+    this.quorumBacked.keySet(key, token, now);
     this.keyLifetime.keySet(node, key, token, now);
     this.protocol.keySet(node, key, token, now);
   }
@@ -283,7 +283,7 @@ export class Monitors extends Observer {
     this.liveness.catchUp(now);
     const owner = this.world?.ownerOf(token) ?? null;
     this.coverage.keyGone(owner, cause, now);
-    this.validity.keyGone(key, token, owner, now);
+    this.quorumBacked.keyGone(key, token, owner, now);
     if (this.ledger.shares) this.othersLoseVote(owner, key, token, now);
     // That it was there too long began before it went.
     this.keyLifetime.keyGone(node, key, now);
@@ -293,7 +293,7 @@ export class Monitors extends Observer {
   /** A node lost a key with a token that several locks may have. */
   private othersLoseVote(owner: SimLock | null, key: number, token: number, now: TrueTime): void {
     for (const lock of this.roster.holders) {
-      if (lock !== owner && lock.token === token) this.validity.otherVoteLost(lock, key, now);
+      if (lock !== owner && lock.token === token) this.quorumBacked.otherVoteLost(lock, key, now);
     }
   }
 
@@ -305,7 +305,7 @@ export class Monitors extends Observer {
         this.clientDies(client, now);
         break;
       case 'clock-step':
-      case 'clock-rate':
+      case 'clock-drift':
       case 'suspend':
         if (client >= 0) this.clockChanges(client, now);
         else if (node >= 0) this.keyLifetime.check(node, now);
@@ -332,7 +332,7 @@ export class Monitors extends Observer {
   }
 
   override clientClockChanged(client: number, now: TrueTime): void {
-    for (const lock of this.locksOf(client)) this.validity.check(lock, now);
+    for (const lock of this.locksOf(client)) this.quorumBacked.check(lock, now);
     this.mutualExclusion.clockChanged(client, now);
     this.availability?.clockChanged(now);
   }
@@ -369,13 +369,13 @@ export class Monitors extends Observer {
     this.writes++;
     this.coverage.written();
     this.closeness.written(lock, now);
-    this.actions.written(lock, index, now);
+    this.staleWrites.written(lock, index, now);
     this.protocol.written(lock, accepted, now);
   }
 
   override finished(now: TrueTime): void {
     this.mutualExclusion.finished(now);
-    this.validity.finished(now);
+    this.quorumBacked.finished(now);
     this.availability?.finished(now);
     this.liveness.finished(now);
     this.keyLifetime.finished(now);

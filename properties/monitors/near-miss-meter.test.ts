@@ -27,7 +27,7 @@ it('measures from the end of a claim to the loss of its majority', () => {
 
 it('counts the votes that a claim has to spare after it lost some', () => {
   const forget = (...nodes: string[]): Parts => ({
-    faults: nodes.map((node) => ({ kind: 'forget', node, atUs: 5_000 })),
+    faults: nodes.map((node) => ({ kind: 'data-loss', node, atUs: 5_000 })),
   });
   expect(closeness(forget('n0'))).toMatchObject({ spareVotes: 1, isNear: false });
   expect(closeness(forget('n0', 'n1'))).toMatchObject({ spareVotes: 0, isNear: true });

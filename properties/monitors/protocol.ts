@@ -8,10 +8,10 @@ import { Continuity } from './continuity.js';
 import { Extension } from './extension.js';
 import { Fencing } from './fencing.js';
 import type { Report } from './instant.js';
-import { LostLock } from './lost-lock.js';
-import { ReleaseOwn } from './release-own.js';
-import { ReleaseQuorum } from './release-quorum.js';
-import { TokenUnique } from './token-unique.js';
+import { LossNotified } from './loss-notified.js';
+import { OwnerOnlyRelease } from './owner-only-release.js';
+import { ReleaseToAll } from './release-to-all.js';
+import { UniqueToken } from './unique-token.js';
 
 /** What others want to know of the uses of tokens. */
 interface UseListener {
@@ -38,10 +38,10 @@ export class Protocol {
   private readonly acquisition: Acquisition;
   private readonly extension: Extension;
   private readonly continuity: Continuity;
-  private readonly lostLock: LostLock;
-  private readonly tokenUnique: TokenUnique;
-  private readonly releaseOwn: ReleaseOwn;
-  private readonly releaseQuorum: ReleaseQuorum;
+  private readonly lossNotified: LossNotified;
+  private readonly uniqueToken: UniqueToken;
+  private readonly ownerOnlyRelease: OwnerOnlyRelease;
+  private readonly releaseToAll: ReleaseToAll;
   private readonly cleanup: Cleanup;
   private readonly fencing: Fencing;
   /** The command that a node is carrying out. */
@@ -61,10 +61,10 @@ export class Protocol {
     this.acquisition = new Acquisition(policy, report);
     this.extension = new Extension(policy, report);
     this.continuity = new Continuity(report);
-    this.lostLock = new LostLock(report);
-    this.tokenUnique = new TokenUnique(report);
-    this.releaseOwn = new ReleaseOwn(report, ownerOf);
-    this.releaseQuorum = new ReleaseQuorum(report);
+    this.lossNotified = new LossNotified(report);
+    this.uniqueToken = new UniqueToken(report);
+    this.ownerOnlyRelease = new OwnerOnlyRelease(report, ownerOf);
+    this.releaseToAll = new ReleaseToAll(report);
     this.cleanup = new Cleanup(report);
     this.fencing = new Fencing(setup, report);
   }
@@ -84,8 +84,8 @@ export class Protocol {
     this.acquisition.reset(policy);
     this.extension.reset(policy);
     this.continuity.reset();
-    this.lostLock.reset();
-    this.releaseOwn.reset();
+    this.lossNotified.reset();
+    this.ownerOnlyRelease.reset();
     this.cleanup.reset();
     this.fencing.reset(setup);
   }
@@ -115,7 +115,7 @@ export class Protocol {
     const { ledger } = this;
     const before = ledger.newestOf(token);
     if (before === undefined) return ledger.begin(lock, token, attempt, now);
-    this.tokenUnique.begun(lock, attempt, before, now);
+    this.uniqueToken.begun(lock, attempt, before, now);
     this.listener.takesOver(now);
     const use = ledger.begin(lock, token, attempt, now);
     for (const other of ledger.earlierOf(token)) if (other.orphanedAt !== null) this.listener.takenOver(other, now);
@@ -126,7 +126,7 @@ export class Protocol {
   released(lock: SimLock, now: TrueTime): void {
     const use = this.ledger.of(lock.token, lock);
     if (use === undefined || use.over) return;
-    this.releaseQuorum.released(use, now);
+    this.releaseToAll.released(use, now);
     this.over(use, now);
   }
 
@@ -177,14 +177,14 @@ export class Protocol {
     const use = this.ledger.of(lock.token, lock);
     if (use !== undefined) {
       this.extension.extended(lock, use, now);
-      this.lostLock.extended(lock, use, now);
+      this.lossNotified.extended(lock, use, now);
     }
     this.continuity.extended(lock, now);
   }
 
   /** A client gives its lock back, or the run is over, and it was not told of the end of its claim. */
   untold(lock: SimLock, now: TrueTime): void {
-    this.lostLock.check(lock, now);
+    this.lossNotified.check(lock, now);
   }
 
   failed(lock: SimLock, reason: string, now: TrueTime): void {
@@ -197,7 +197,7 @@ export class Protocol {
     const { ledger, executing } = this;
     const use = ledger.keySet(node, key, token);
     const sender = executing === null ? undefined : ledger.senderOf(executing);
-    if (ledger.shares && sender !== undefined) this.releaseOwn.keySet(node, key, token, sender.lock);
+    if (ledger.shares && sender !== undefined) this.ownerOnlyRelease.keySet(node, key, token, sender.lock);
     if (use === undefined) return;
     const isRevived = sender === use && executing?.operation === 'extend' && !this.heals;
     if (use.over) this.cleanup.keySet(use, node, isRevived, now);
@@ -208,10 +208,10 @@ export class Protocol {
     const { ledger, executing } = this;
     const sender = executing === null || !ledger.shares ? undefined : ledger.senderOf(executing);
     if (by !== token || sender !== undefined)
-      this.releaseOwn.keyGone({ node, key, token, cause, by }, sender?.lock ?? null, now);
+      this.ownerOnlyRelease.keyGone({ node, key, token, cause, by }, sender?.lock ?? null, now);
     const use = ledger.keyGone(node, key, token);
     if (use === undefined) return;
-    if (use.lock.believing) this.lostLock.keyGone(use, token, now);
+    if (use.lock.believing) this.lossNotified.keyGone(use, token, now);
     if (use.parts !== null) this.othersLose(use, token, now);
     if (use.orphanedAt !== null) this.listener.orphanChanged(use, node, key, cause, now);
   }
@@ -219,8 +219,8 @@ export class Protocol {
   /** A key is gone that others have, too, who use the same token. */
   private othersLose(owner: AttemptRecord, token: number, now: TrueTime): void {
     for (const use of this.ledger.earlierOf(token))
-      if (use !== owner && use.lock.believing) this.lostLock.keyGone(use, token, now);
+      if (use !== owner && use.lock.believing) this.lossNotified.keyGone(use, token, now);
     const newest = this.ledger.newestOf(token);
-    if (newest !== owner && newest?.lock.believing) this.lostLock.keyGone(newest, token, now);
+    if (newest !== owner && newest?.lock.believing) this.lossNotified.keyGone(newest, token, now);
   }
 }

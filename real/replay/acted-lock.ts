@@ -282,7 +282,11 @@ export class ActedLock extends LockDriver {
     const { script, awakeSince } = this.#actor;
     const dueAt = Math.max(this.state.hold.deadline, awakeSince);
     if (this.#believing && this.#now - dueAt > TOLD_WITHIN_US)
-      script.doubt({ lock: this.name, property: 'lost-lock', detail: 'its claim is over, and its owner is not told' });
+      script.doubt({
+        lock: this.name,
+        property: 'loss-notified',
+        detail: 'its claim is over, and its owner is not told',
+      });
   }
 
   /** Notes a claim that is longer than its keys can be relied on, or that too few nodes can have said yes to. */

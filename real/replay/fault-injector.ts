@@ -1,5 +1,5 @@
 import type { FaultSeen } from '../../scenarios/history-line.js';
-import type { Fault, FsyncPlan, Pause, ProcessName, Refuse, Schedule, Suspend } from '../../scenarios/index.js';
+import type { ErrorReplies, Fault, FsyncPlan, Pause, ProcessName, Schedule, Suspend } from '../../scenarios/index.js';
 import type { Provision } from '../provisioner/index.js';
 import type { PolledNode } from './node-poller.js';
 import type { Channel } from './proxied-link.js';
@@ -7,7 +7,7 @@ import type { ReplayClient } from './replay-client.js';
 import type { ReplayClock } from './replay-clock.js';
 
 /** The commands that make an operation possible: without them, a node answers it with an error and does nothing. */
-const COMMANDS: Readonly<Partial<Record<Refuse['operations'][number], string>>> = {
+const COMMANDS: Readonly<Partial<Record<ErrorReplies['operations'][number], string>>> = {
   acquire: 'set',
   extend: 'pexpire',
   release: 'del',
@@ -111,12 +111,12 @@ export class ScriptedFaultInjector {
         this.#note(fault, 'back');
         return;
       }
-      case 'forget': {
+      case 'data-loss': {
         const { admin } = this.#prop(fault.node);
         await (fault.resource === undefined ? admin.flushall() : admin.del(fault.resource));
         return;
       }
-      case 'refuse': {
+      case 'error-replies': {
         const { admin } = this.#prop(fault.node);
         const commands = fault.operations.flatMap((operation) => COMMANDS[operation] ?? []);
         await admin.acl('SETUSER', 'default', ...commands.map((command) => `-${command}`));
@@ -139,7 +139,7 @@ export class ScriptedFaultInjector {
         if (actor !== undefined) return actor.setBack(-fault.byUs);
         return this.#setClock(fault.process, fault.byUs / 1000, null);
       }
-      case 'clock-rate':
+      case 'clock-drift':
         return this.#setClock(fault.process, 0, fault.ratePpm);
       case 'partition': {
         const cut = this.#ways(fault.from, fault.to, fault.oneWay);

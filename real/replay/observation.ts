@@ -9,8 +9,8 @@ export interface Interval {
 /** A claim that was made or kept without ground, as its own client can tell from what it was answered. */
 export interface Unfounded {
   readonly lock: string;
-  /** `lost-lock`: the claim is over, and its owner was not told. The others: no majority can have said yes. */
-  readonly property: 'acquisition' | 'extension' | 'lost-lock';
+  /** `loss-notified`: the claim is over, and its owner was not told. The others: no majority can have said yes. */
+  readonly property: 'acquisition' | 'extension' | 'loss-notified';
   readonly detail: string;
 }
 

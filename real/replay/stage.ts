@@ -102,7 +102,7 @@ function setsClocks({ cluster, clients, faults }: Schedule): boolean {
   const isNode = (name: string): boolean => clients.every(({ id }) => id !== name);
   return (
     cluster.clocks.length > 0 ||
-    faults.some((fault) => (fault.kind === 'clock-step' || fault.kind === 'clock-rate') && isNode(fault.process))
+    faults.some((fault) => (fault.kind === 'clock-step' || fault.kind === 'clock-drift') && isNode(fault.process))
   );
 }
 

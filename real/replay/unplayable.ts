@@ -146,8 +146,8 @@ const FAULT_FIELDS: FaultFields = {
   },
   failover: { ...AT, kind: never(NO_REPLICAS), node: 'moot', to: 'moot', lagUs: 'moot' },
   reconfigure: { ...AT, client: 'played', nodes: 'played' },
-  forget: { ...AT, node: 'played', resource: 'played' },
-  refuse: {
+  'data-loss': { ...AT, node: 'played', resource: 'played' },
+  'error-replies': {
     ...AT,
     node: 'played',
     operations: (operations, { policy }) =>
@@ -176,7 +176,7 @@ const FAULT_FIELDS: FaultFields = {
     byUs: (byUs, { schedule }, { process }) =>
       byUs > 0 && isClient(process, schedule) ? 'timers that wait do not hear that their clock is set ahead' : null,
   },
-  'clock-rate': { ...AT, process: clockOf, ratePpm: 'played' },
+  'clock-drift': { ...AT, process: clockOf, ratePpm: 'played' },
   partition: {
     ...AT,
     from: 'played',

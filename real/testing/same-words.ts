@@ -12,11 +12,11 @@ import { playVirtually } from './virtual-stage.js';
 
 const PROPERTIES: readonly PropertyId[] = [
   'mutual-exclusion',
-  'action-in-belief',
+  'no-stale-write',
   'acquisition',
   'extension',
   'continuity',
-  'lost-lock',
+  'loss-notified',
 ];
 const TYPES: readonly string[] = ['acquire', 'acquired', 'failed', 'extended', 'release', 'write'];
 

@@ -72,7 +72,7 @@ function addFaults(path: Set<number>, { events, claims, violations }: Scene): vo
   const clients = new Set(violations.flatMap((it) => it.clients));
   const nodes = new Set(claims.filter((it) => clients.has(it.client)).flatMap((it) => it.voters));
   for (const event of events) {
-    const isTiming = /^(pause|suspend|clock-step|clock-rate|partition|refuse)$/.test(event.kind);
+    const isTiming = /^(pause|suspend|clock-step|clock-drift|partition|refuse)$/.test(event.kind);
     if (!isTiming) continue;
     const isNear = clients.has(event.process) || nodes.has(event.process) || listOf(event, 'from').length > 0;
     if (isNear) path.add(event.seq);

@@ -12,7 +12,7 @@ const ROOM: Readonly<Partial<Record<TraceKind, number>>> = {
   'client-crash': 20,
   restart: 8,
   failover: 12,
-  forget: 12,
+  'data-loss': 12,
   // Of a message that takes no time.
   send: 22,
   'write-sent': 22,

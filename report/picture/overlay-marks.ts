@@ -36,7 +36,7 @@ interface Wrong {
 
 const WORDS: Readonly<Record<string, string>> = {
   'mutual-exclusion': 'both',
-  'action-in-belief': 'not held',
+  'no-stale-write': 'not held',
   validity: 'no majority',
 };
 

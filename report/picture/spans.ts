@@ -207,14 +207,14 @@ function faultSpans(event: TraceEvent, index: number, scene: Scene, endUs: numbe
     case 'pause':
     case 'suspend':
       return [span('frozen', untilUs)];
-    case 'refuse':
+    case 'error-replies':
       return [span('refusing', untilUs)];
     case 'partition':
       return smallerSide(event).map((process) => span('cut', untilUs, process));
     case 'failover':
-    case 'forget':
+    case 'data-loss':
     case 'clock-step':
-    case 'clock-rate':
+    case 'clock-drift':
     case 'reconfigure':
       return [span('moment', fromUs)];
     default:

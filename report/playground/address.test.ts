@@ -68,7 +68,7 @@ describe('an address', () => {
     tab: 'map',
     scenario: 'S03',
     run: 'q1w2-_',
-    also: ['validity', 'cleanup'],
+    also: ['quorum-backed', 'cleanup'],
     with: ['persistence=always', 'drift-allowance=2%'],
     event: 7,
     panel: 'step',

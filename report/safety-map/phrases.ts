@@ -13,16 +13,16 @@ import { formatCount, formatPercent, plural } from '../../text/format.js';
 export const AXIS_WORDS: Readonly<Record<ParameterName, string>> = {
   ttl: 'TTL',
   drift: 'drift rate of clocks',
-  allowance: 'drift allowance, share of the TTL',
-  extra: 'drift allowance besides',
+  'drift-allowance': 'drift allowance, share of the TTL',
+  'fixed-allowance': 'drift allowance besides',
   'restart-delay': 'restart delay of a crashed voter',
   step: "step of a faulty voter's clock",
   latency: 'least one-way latency',
   nodes: 'nodes',
   votes: 'votes behind the holder',
-  faulty: 'faulty voters',
-  down: 'other nodes that are down',
-  pause: 'pause between check and write',
+  'faulty-voters': 'faulty voters',
+  'nodes-down': 'other nodes that are down',
+  'write-delay': 'pause between check and write',
   guard: 'validity asked for in the check',
 };
 
@@ -44,16 +44,16 @@ export function phrase(name: ParameterName, value: number): string {
   const phrases: Readonly<Record<ParameterName, string>> = {
     ttl: `a TTL of ${words}`,
     drift: value === 0 ? 'right clocks' : `clocks ${words} wrong`,
-    allowance: `a drift allowance of ${words}`,
-    extra: `${words} of allowance besides`,
+    'drift-allowance': `a drift allowance of ${words}`,
+    'fixed-allowance': `${words} of allowance besides`,
     'restart-delay': `a crashed voter back after ${words}`,
     step: `a clock step of ${words}`,
     latency: value === 0 ? 'messages that take no time' : `messages of ${words}`,
     nodes: plural(value, 'node'),
     votes: plural(value, 'vote'),
-    faulty: plural(value, 'faulty voter'),
-    down: `${plural(value, 'node')} down`,
-    pause: `a pause of ${words}`,
+    'faulty-voters': plural(value, 'faulty voter'),
+    'nodes-down': `${plural(value, 'node')} down`,
+    'write-delay': `a pause of ${words}`,
     guard: `a guard of ${words}`,
   };
   return phrases[name];
@@ -111,8 +111,8 @@ function exactWords(name: ParameterName, value: number): string {
 
 /** What is neither swept nor calm, as a person would say it. */
 export function settingWords({ x, y, base, profile, persistence = 'none' }: SweepPlan): string {
-  const shown: readonly ParameterName[] = ['nodes', 'ttl', 'allowance', 'extra', 'drift', 'latency'];
-  const rest: readonly ParameterName[] = ['votes', 'restart-delay', 'step', 'down', 'pause', 'guard'];
+  const shown: readonly ParameterName[] = ['nodes', 'ttl', 'drift-allowance', 'fixed-allowance', 'drift', 'latency'];
+  const rest: readonly ParameterName[] = ['votes', 'restart-delay', 'step', 'nodes-down', 'write-delay', 'guard'];
   const isSwept = (name: ParameterName): boolean => name === x.name || name === y.name;
   const say = (name: ParameterName): string[] => {
     const value = base[name];
@@ -124,6 +124,6 @@ export function settingWords({ x, y, base, profile, persistence = 'none' }: Swee
     ...(persistence === 'none' ? [] : [`persistence ${persistence}`]),
     ...shown.flatMap(say),
     ...rest.filter((name) => base[name] !== 0).flatMap(say),
-    ...(struck ? say('faulty') : []),
+    ...(struck ? say('faulty-voters') : []),
   ].join(', ');
 }

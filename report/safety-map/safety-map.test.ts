@@ -56,13 +56,13 @@ describe('the answer', () => {
   });
 
   it('tells of effects, of locks that cannot be had, and of columns without any edge', async () => {
-    expect(safetyMapSentence(await mapOver(['guard', [250 * MS]], ['pause', [0, 400 * MS]]))).toBe(
+    expect(safetyMapSentence(await mapOver(['guard', [250 * MS]], ['write-delay', [0, 400 * MS]]))).toBe(
       'With a guard of 250 ms, the lock is safe with a pause of 249.999 ms; with a pause of 250 ms a write can come after its claim.',
     );
-    expect(safetyMapSentence(await mapOver(['nodes', [5]], ['down', [0, 1, 2, 3]]))).toBe(
+    expect(safetyMapSentence(await mapOver(['nodes', [5]], ['nodes-down', [0, 1, 2, 3]]))).toBe(
       'With 5 nodes, the lock is safe up to 2 nodes down, and unavailable with 3 nodes down.',
     );
-    expect(safetyMapSentence(await mapOver(['nodes', [5]], ['down', [0, 1]]))).toBe(
+    expect(safetyMapSentence(await mapOver(['nodes', [5]], ['nodes-down', [0, 1]]))).toBe(
       'With 5 nodes, the lock is safe all the way from 0 nodes down to 1 node down.',
     );
   });

@@ -115,7 +115,7 @@ interface When {
 }
 
 type FaultsByKind = Readonly<Record<Fault['kind'], fc.Arbitrary<Fault>>>;
-type KindOfNodes = 'crash' | 'failover' | 'reconfigure' | 'forget' | 'refuse';
+type KindOfNodes = 'crash' | 'failover' | 'reconfigure' | 'data-loss' | 'error-replies';
 
 /** What befalls nodes, and what clients are told of them. */
 function faultsOfNodes(options: CourseOptions, when: When): Pick<FaultsByKind, KindOfNodes> {
@@ -141,9 +141,14 @@ function faultsOfNodes(options: CourseOptions, when: When): Pick<FaultsByKind, K
       nodes: nodeList(options),
       ...when,
     }),
-    forget: fault({ kind: fc.constant('forget' as const), node: aNode(options), resource: given('a'), ...when }),
-    refuse: fault({
-      kind: fc.constant('refuse' as const),
+    'data-loss': fault({
+      kind: fc.constant('data-loss' as const),
+      node: aNode(options),
+      resource: given('a'),
+      ...when,
+    }),
+    'error-replies': fault({
+      kind: fc.constant('error-replies' as const),
       node: aNode(options),
       operations: fc.subarray(['acquire', 'extend', 'release'] as const, { minLength: 1 }),
       error: fc.constantFrom('OOM' as const, 'LOADING' as const),
@@ -183,8 +188,8 @@ function faultsOfProcesses(options: CourseOptions, when: When): Omit<FaultsByKin
       stops: fc.constantFrom('monotonic' as const, 'all' as const),
     }),
     'clock-step': fault({ kind: fc.constant('clock-step' as const), process, ...when, byUs: shift(MOST_US) }),
-    'clock-rate': fault({
-      kind: fc.constant('clock-rate' as const),
+    'clock-drift': fault({
+      kind: fc.constant('clock-drift' as const),
       process,
       ...when,
       ratePpm: fc.integer({ min: -500_000, max: 500_000 }),

@@ -16,7 +16,7 @@ export const PROTOCOL_BUGS: readonly Mutant[] = [
     story: 'A release reads the key and then deletes it: between the two it can expire, and be set by another.',
     instance: 'GET and DEL without a script, in many home-made locks',
     change: { deviations: ['gets-then-deletes'] },
-    expect: 'release-own',
+    expect: 'owner-only-release',
   },
   {
     id: 'M14',
@@ -24,7 +24,7 @@ export const PROTOCOL_BUGS: readonly Mutant[] = [
     instance: 'redlock-php (uniqid; its pull request 5 tells of duplicates)',
     change: { habits: { tokenFrom: 'clock' } },
     faultModel: { longestOffsetMs: 1 },
-    expect: 'token-unique',
+    expect: 'unique-token',
   },
   {
     id: 'M16',
@@ -46,7 +46,7 @@ export const PROTOCOL_BUGS: readonly Mutant[] = [
     story: 'The TTL is given in seconds to a command that takes milliseconds: keys are gone at once.',
     instance: 'PX for EX',
     change: { deviations: ['key-thousandth'] },
-    expect: 'validity',
+    expect: 'quorum-backed',
   },
   {
     id: 'M19b',
@@ -149,7 +149,7 @@ export const PROTOCOL_BUGS: readonly Mutant[] = [
     base: { settings: { autoExtendAtUs: 300_000 } },
     change: { deviations: ['no-alarm'] },
     faultModel: { ttlsMs: [1_000] },
-    expect: 'lost-lock',
+    expect: 'loss-notified',
   },
   {
     id: 'M43',
@@ -165,7 +165,7 @@ export const PROTOCOL_BUGS: readonly Mutant[] = [
     instance: 'redsync with its factor alone, on nodes older than the expiry test of today',
     base: { settings: { driftUs: 0 } },
     change: { world: { expiry: 'at' } },
-    faultModel: { ttlsMs: [100], stretch: { ...NO_STRETCH, rate: 1 }, ratePpm: 100 },
-    expect: 'validity',
+    faultModel: { ttlsMs: [100], stretch: { ...NO_STRETCH, 'clock-drift': 1 }, ratePpm: 100 },
+    expect: 'quorum-backed',
   },
 ];

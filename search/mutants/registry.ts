@@ -35,8 +35,8 @@ const CLAIMS: readonly Mutant[] = [
     instance: 'the blog post and its translations, which leave the term out of the code',
     change: { settings: { driftPpm: 0, driftUs: 0 } },
     // A tenth of what the allowance is made for: it covers 0.5 % on both sides.
-    faultModel: { stretch: { ...NO_STRETCH, rate: 1 }, ratePpm: 1_000 },
-    expect: 'validity',
+    faultModel: { stretch: { ...NO_STRETCH, 'clock-drift': 1 }, ratePpm: 1_000 },
+    expect: 'quorum-backed',
   },
   {
     id: 'M04',
@@ -68,14 +68,14 @@ const CLAIMS: readonly Mutant[] = [
     story: 'The token is kept over attempts: the late release of one deletes the key of the next.',
     instance: 'redsync, redlock-php, node-redlock',
     change: { deviations: ['token-per-call'] },
-    expect: 'token-unique',
+    expect: 'unique-token',
   },
   {
     id: 'M17',
     story: 'The key is set whether or not it is there: the last client takes the lock from its holder.',
     instance: 'SET without NX, in many home-made locks',
     change: { deviations: ['sets-any'] },
-    expect: 'release-own',
+    expect: 'owner-only-release',
   },
 ];
 
@@ -85,14 +85,14 @@ const CLOCKS: readonly Mutant[] = [
     story: 'The client measures by the wall clock: somebody sets it back, and the claim outlives its keys.',
     instance: 'node-redlock, redlock-php, redlock-py, Redisson; redlock-rb issue 50',
     change: { habits: { clock: 'wall' } },
-    expect: 'validity',
+    expect: 'quorum-backed',
   },
   {
     id: 'M21',
     story: 'The client measures by a clock that stops while its machine is suspended, and its keys expire.',
     instance: 'CLOCK_MONOTONIC on Linux: redsync, pottery, aioredlock, rslock',
     change: { habits: { clock: 'monotonic' } },
-    expect: 'validity',
+    expect: 'quorum-backed',
   },
   {
     id: 'M22',
@@ -109,14 +109,14 @@ const RELEASES: readonly Mutant[] = [
     story: 'A plain DEL on release removes the key of the client that holds the lock by then.',
     instance: 'the blog post that most home-made locks are copied from',
     change: { deviations: ['deletes-any'] },
-    expect: 'release-own',
+    expect: 'owner-only-release',
   },
   {
     id: 'M11',
     story: 'A lock is released only where its SET was granted: where the answer was lost, the key stays.',
     instance: 'redlock-rb before pull request 5',
     change: { deviations: ['releases-granted'] },
-    expect: 'release-quorum',
+    expect: 'release-to-all',
   },
   {
     id: 'M11b',
@@ -150,7 +150,7 @@ const EXTENSIONS: readonly Mutant[] = [
     story: 'An extension sets the key without a look at its owner.',
     instance: 'PEXPIRE or SET XX without a look at the token',
     change: { deviations: ['extends-any'] },
-    expect: 'release-own',
+    expect: 'owner-only-release',
   },
   {
     id: 'M35',
@@ -206,8 +206,8 @@ const EXTENSIONS: readonly Mutant[] = [
     instance: 'redlock-cpp, antirez/redlock-rb: SET in place of PEXPIRE',
     base: HEALING,
     change: { deviations: ['extends-missing'] },
-    by: ['validity'],
-    expect: 'validity',
+    by: ['quorum-backed'],
+    expect: 'quorum-backed',
   },
   {
     id: 'M38e',
@@ -215,7 +215,7 @@ const EXTENSIONS: readonly Mutant[] = [
     instance: 'a late SET of an acquisition, which is known, and one of an extension, which is forgotten',
     base: HEALING,
     change: { deviations: ['late-grants-stay'] },
-    by: ['cleanup', 'release-quorum'],
+    by: ['cleanup', 'release-to-all'],
     expect: 'cleanup',
   },
 ];
@@ -226,21 +226,21 @@ const WORLDS: readonly Mutant[] = [
     story: 'Nodes without persistence are back at once after a crash, and vote twice.',
     instance: 'a supervisor that restarts Redis, or any container platform',
     change: { world: { restartDelayUs: 0 } },
-    expect: 'validity',
+    expect: 'quorum-backed',
   },
   {
     id: 'M48',
     story: 'Nodes that promise to write before they answer do not: the power goes, and they vote twice.',
     instance: 'disks and virtual machines that acknowledge an fsync from their cache',
     change: { world: { answersEarly: true } },
-    expect: 'validity',
+    expect: 'quorum-backed',
   },
   {
     id: 'M50',
     story: 'Clocks that can be set are used: one jumps by a second, and a claim and its keys end apart.',
     instance: 'Redis, which expires keys by the wall clock; node-redlock and redlock-php, which count by it',
     change: { world: { stepUs: 1_000_000 } },
-    expect: 'validity',
+    expect: 'quorum-backed',
   },
 ];
 

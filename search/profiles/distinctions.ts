@@ -112,7 +112,7 @@ export const CLIENT_DIFFERENCES: readonly Distinction[] = [
   },
   {
     id: 'F4',
-    question: { kind: 'violates', properties: ['release-own'] },
+    question: { kind: 'violates', properties: ['owner-only-release'] },
     about: 'extensions',
     fixed: {},
     stated: ['redis-distlock', 'redisson'],
@@ -144,7 +144,7 @@ export const CLIENT_DIFFERENCES: readonly Distinction[] = [
   },
   {
     id: 'F7',
-    question: { kind: 'violates', properties: ['lost-lock'] },
+    question: { kind: 'violates', properties: ['loss-notified'] },
     about: 'watchdogs',
     fixed: {},
     stated: [...NODE_REDLOCK_5, 'redlock-universal', 'redis-semaphore', 'redlock-net', 'redisson', 'aioredlock'],
@@ -207,7 +207,7 @@ export const CLIENT_DIFFERENCES: readonly Distinction[] = [
   },
   {
     id: 'F13',
-    question: { kind: 'violates', properties: ['action-in-belief'] },
+    question: { kind: 'violates', properties: ['no-stale-write'] },
     about: 'locks',
     fixed: {},
     stated: 'all',
@@ -272,7 +272,7 @@ export const CLIENT_DIFFERENCES: readonly Distinction[] = [
   },
   {
     id: 'G5',
-    question: { kind: 'violates', properties: ['cleanup', 'release-quorum'] },
+    question: { kind: 'violates', properties: ['cleanup', 'release-to-all'] },
     about: 'locks',
     fixed: {},
     stated: ['redlock-py', 'redlock-php', 'redlock-cs', 'redis-distlock'],

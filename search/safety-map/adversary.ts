@@ -95,7 +95,7 @@ function clocksOf({ delayUs, grain = ALIGNED, clientPpm = 0 }: Setting, nodes: n
 function driftOf({ delayUs, nodePpm = 0, drifting = 0 }: Setting): Fault[] {
   if (nodePpm === 0) return [];
   return Array.from({ length: drifting }, (_, i) => ({
-    kind: 'clock-rate',
+    kind: 'clock-drift',
     atUs: delayUs,
     process: `n${i}`,
     ratePpm: nodePpm,

@@ -19,16 +19,16 @@ const MS = 1_000;
 export const USUAL_RANGES: Readonly<Record<ParameterName, Range>> = {
   ttl: { low: SECOND, high: 30 * SECOND },
   drift: { low: 0, high: 20_000 },
-  allowance: { low: 0, high: 50_000 },
-  extra: { low: 0, high: 20 * MS },
+  'drift-allowance': { low: 0, high: 50_000 },
+  'fixed-allowance': { low: 0, high: 20 * MS },
   'restart-delay': { low: 0, high: 15 * SECOND },
   step: { low: 0, high: 500 * MS },
   latency: { low: 0, high: 100 * MS },
   nodes: { low: 1, high: 9 },
   votes: { low: 1, high: 9 },
-  faulty: { low: 0, high: 5 },
-  down: { low: 0, high: 5 },
-  pause: { low: 0, high: 2 * SECOND },
+  'faulty-voters': { low: 0, high: 5 },
+  'nodes-down': { low: 0, high: 5 },
+  'write-delay': { low: 0, high: 2 * SECOND },
   guard: { low: 0, high: 2 * SECOND },
 };
 

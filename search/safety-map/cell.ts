@@ -41,10 +41,10 @@ export function measure(point: Point, change: PolicyChange = {}, persistence: Cl
   // An adversary that may set the clock of a restart delay may also leave it alone, so that the node is away for longer.
   const away = alone(set(point, struck({ ...point, step: 0 }, change, persistence)));
   const verdict = isOut(away) ? 'unavailable' : 'safe';
-  if (point.pause === 0) return { verdict, property: null, schedule: strike.schedule };
+  if (point['write-delay'] === 0) return { verdict, property: null, schedule: strike.schedule };
   const writing = lateWrite(point, set(point, []));
   if (writing === null) return { verdict: 'unavailable', property: null, schedule: calm };
-  if (isLate(writing)) return { verdict: 'violated', property: 'action-in-belief', schedule: writing };
+  if (isLate(writing)) return { verdict: 'violated', property: 'no-stale-write', schedule: writing };
   return { verdict, property: null, schedule: writing };
 }
 
@@ -54,7 +54,7 @@ function isOut(schedule: Schedule): boolean {
 }
 
 function isLate(schedule: Schedule): boolean {
-  return judge(schedule).violations.some(({ property }) => property === 'action-in-belief');
+  return judge(schedule).violations.some(({ property }) => property === 'no-stale-write');
 }
 
 function settingOf(
@@ -63,7 +63,7 @@ function settingOf(
   faults: readonly Fault[],
   persistence: Cluster['persistence'],
 ): Setting {
-  const { ttl, drift, allowance, extra, latency, nodes } = point;
+  const { ttl, drift, 'drift-allowance': allowance, 'fixed-allowance': extra, latency, nodes } = point;
   const voters = votersOf(point, change);
   return {
     ...(persistence === 'none' ? {} : { disk: { persistence, fsync: NEXT_SECOND } }),
@@ -81,7 +81,7 @@ function settingOf(
 }
 
 /** The last nodes, of which the holder's votes are not. */
-function down({ nodes, down }: Point): Fault[] {
+function down({ nodes, 'nodes-down': down }: Point): Fault[] {
   const count = Math.min(nodes, down);
   return Array.from({ length: count }, (_, i) => ({
     kind: 'crash',
@@ -118,7 +118,7 @@ function struck(point: Point, change: PolicyChange, persistence: Cluster['persis
  * clock is the worst for it: then what it has left is short. `null` if there is never enough left.
  */
 function lateWrite(point: Point, setting: Setting): Schedule | null {
-  const { ttl, drift, latency, pause, guard } = point;
+  const { ttl, drift, latency, 'write-delay': pause, guard } = point;
   const policy = policyWith(setting.policy ?? {});
   const elapsedUs = Math.floor(2 * latency * (1 + drift / 1_000_000));
   // At the very end there is no lock to look at any more.

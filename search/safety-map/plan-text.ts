@@ -90,7 +90,10 @@ const WAITING: readonly string[] = [
 ];
 
 /** What a known client does otherwise, and the allowance that it takes unless another is asked for. */
-function clientOf(profile: string): { change?: PolicyChange; allowances?: Pick<Point, 'allowance' | 'extra'> } {
+function clientOf(profile: string): {
+  change?: PolicyChange;
+  allowances?: Pick<Point, 'drift-allowance' | 'fixed-allowance'>;
+} {
   const policy = Object.hasOwn(PROFILES, profile) ? PROFILES[profile] : undefined;
   if (policy === undefined) throw new InputError(`--profile: ${notAProfile(profile)}`);
   const { deviations, habits, settings } = policy;
@@ -101,7 +104,7 @@ function clientOf(profile: string): { change?: PolicyChange; allowances?: Pick<P
       habits,
       settings: { minValidityUs, lockDelayMs },
     },
-    allowances: { allowance: driftPpm, extra: driftUs },
+    allowances: { 'drift-allowance': driftPpm, 'fixed-allowance': driftUs },
   };
 }
 
@@ -110,7 +113,7 @@ export const USUAL_ROOM: Room = { across: 32, up: 21 };
 
 /** Faulty voters to which nothing else happens forget: they crash, and are back at once. */
 function strikingAtOnce(base: Point, named: readonly ParameterName[]): Point {
-  const isIdle = named.includes('faulty') && !named.includes('step') && !named.includes('restart-delay');
+  const isIdle = named.includes('faulty-voters') && !named.includes('step') && !named.includes('restart-delay');
   return isIdle ? { ...base, 'restart-delay': 0 } : base;
 }
 

@@ -10,9 +10,9 @@ export interface Point {
   /** How wrong clocks run: the holder's slow and those of its voters fast, so that nothing is worse. */
   readonly drift: number;
   /** What the lock takes off its validity for drift, as a share of the TTL. */
-  readonly allowance: number;
+  readonly 'drift-allowance': number;
   /** What it takes off besides, whatever the TTL. */
-  readonly extra: number;
+  readonly 'fixed-allowance': number;
   /** Until a voter that crashed right after its vote answers again, empty, by its own clock; `null`: none crashes. */
   readonly 'restart-delay': number | null;
   /** By how much the clocks of faulty voters jump forward during the claim. */
@@ -23,11 +23,11 @@ export interface Point {
   /** Nodes that hold the holder's token; `null` for a bare quorum. */
   readonly votes: number | null;
   /** Voters that are struck by the step or the crash. */
-  readonly faulty: number;
+  readonly 'faulty-voters': number;
   /** Other nodes that are down all the time. */
-  readonly down: number;
+  readonly 'nodes-down': number;
   /** From the holder's last look at its lock to the arrival of its write; 0: it does not write. */
-  readonly pause: number;
+  readonly 'write-delay': number;
   /** Validity that has to be left in that look. */
   readonly guard: number;
 }
@@ -39,16 +39,16 @@ export type ParameterName = keyof Point;
 export const FAULT_FREE: Point = {
   ttl: 10_000_000,
   drift: 0,
-  allowance: REFERENCE.settings.driftPpm,
-  extra: REFERENCE.settings.driftUs,
+  'drift-allowance': REFERENCE.settings.driftPpm,
+  'fixed-allowance': REFERENCE.settings.driftUs,
   'restart-delay': null,
   step: 0,
   latency: 0,
   nodes: 5,
   votes: null,
-  faulty: 1,
-  down: 0,
-  pause: 0,
+  'faulty-voters': 1,
+  'nodes-down': 0,
+  'write-delay': 0,
   guard: 0,
 };
 
@@ -67,21 +67,21 @@ const SECOND = 1_000_000;
 export const PARAMETERS: Readonly<Record<ParameterName, Parameter>> = {
   ttl: { unit: 'µs', grain: 1000, least: 1000, most: 3600 * SECOND },
   drift: { unit: 'ppm', grain: 1, least: 0, most: 500_000 },
-  allowance: { unit: 'ppm', grain: 1, least: 0, most: 1_000_000 },
-  extra: { unit: 'µs', grain: 1, least: 0, most: 60 * SECOND },
+  'drift-allowance': { unit: 'ppm', grain: 1, least: 0, most: 1_000_000 },
+  'fixed-allowance': { unit: 'µs', grain: 1, least: 0, most: 60 * SECOND },
   'restart-delay': { unit: 'µs', grain: 1, least: 0, most: 150 * SECOND },
   step: { unit: 'µs', grain: 1, least: 0, most: 3600 * SECOND },
   latency: { unit: 'µs', grain: 1, least: 0, most: 60 * SECOND },
   nodes: { unit: 'count', grain: 1, least: 1, most: 31 },
   votes: { unit: 'count', grain: 1, least: 1, most: 31 },
-  faulty: { unit: 'count', grain: 1, least: 0, most: 31 },
-  down: { unit: 'count', grain: 1, least: 0, most: 31 },
-  pause: { unit: 'µs', grain: 1, least: 0, most: 3600 * SECOND },
+  'faulty-voters': { unit: 'count', grain: 1, least: 0, most: 31 },
+  'nodes-down': { unit: 'count', grain: 1, least: 0, most: 31 },
+  'write-delay': { unit: 'µs', grain: 1, least: 0, most: 3600 * SECOND },
   guard: { unit: 'µs', grain: 1, least: 0, most: 3600 * SECOND },
 };
 
 /** How many nodes hold the holder's token: as many as are wanted, as far as they are up. */
-export function votersOf({ nodes, votes, down }: Point, change?: PolicyChange): number {
+export function votersOf({ nodes, votes, 'nodes-down': down }: Point, change?: PolicyChange): number {
   return Math.max(0, Math.min(votes ?? majorityOf(nodes, change), nodes - down));
 }
 
@@ -92,5 +92,5 @@ export function majorityOf(nodes: number, change?: PolicyChange): number {
 
 /** Voters that something can happen to. */
 export function struckOf(point: Point, change?: PolicyChange): number {
-  return Math.min(point.faulty, votersOf(point, change));
+  return Math.min(point['faulty-voters'], votersOf(point, change));
 }

@@ -23,7 +23,9 @@ describe('a sweep of a known client', () => {
   });
 
   it('has the quorum of that client: of five nodes, redlock-php needs four', () => {
-    const plan = sweepPlanOf(['nodes=5,7', 'down=0..2'], () => ({ across: 2, up: 3 }), { profile: 'redlock-php' });
+    const plan = sweepPlanOf(['nodes=5,7', 'nodes-down=0..2'], () => ({ across: 2, up: 3 }), {
+      profile: 'redlock-php',
+    });
     expect(column(plan)).toMatchObject({
       measured: ['safe', 'safe', 'unavailable'],
       computed: ['safe', 'safe', 'unavailable'],
@@ -44,7 +46,7 @@ describe('a sweep with a persistence', () => {
     ['everysec', 'violated'],
     ['always', 'safe'],
   ] as const)('%s: a voter that is back at once makes it %s', (persistence, verdict) => {
-    const plan = sweepPlanOf(['faulty=1,2', 'restart-delay=0,1s'], () => ROOM, { persistence });
+    const plan = sweepPlanOf(['faulty-voters=1,2', 'restart-delay=0,1s'], () => ROOM, { persistence });
     const { measured, computed } = column(plan);
     expect([measured[0], computed[0]]).toEqual([verdict, verdict]);
   });

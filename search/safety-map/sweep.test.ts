@@ -74,12 +74,12 @@ describe('the boundary of other pairs', () => {
 
   it('one voter that forgets suffices against a bare quorum, and one vote more withstands it', () => {
     const fixed = { 'restart-delay': 0 };
-    const columns = [3, 4, 5].map((votes) => measureColumn(plan('votes', 'faulty', [0, 1, 2, 3], fixed), votes));
+    const columns = [3, 4, 5].map((votes) => measureColumn(plan('votes', 'faulty-voters', [0, 1, 2, 3], fixed), votes));
     expect(columns.map(({ measured }) => measured.filter((it) => it === 'safe').length)).toEqual([1, 2, 3]);
   });
 
   it('nodes that are down: a minority is none, a majority leaves nobody a lock', () => {
-    const column = measureColumn(plan('nodes', 'down', [0, 1, 2, 3]), 5);
+    const column = measureColumn(plan('nodes', 'nodes-down', [0, 1, 2, 3]), 5);
     expect(column.measured).toEqual(['safe', 'safe', 'safe', 'unavailable']);
     expect(column.boundaries[0]?.below.at).toBe(2);
   });
@@ -94,13 +94,13 @@ describe('the boundary of other pairs', () => {
   });
 
   it('a pause is harmless up to the guard', () => {
-    const column = measureColumn(plan('guard', 'pause', [0, 400 * MS]), 250 * MS);
+    const column = measureColumn(plan('guard', 'write-delay', [0, 400 * MS]), 250 * MS);
     expect(Math.abs((column.boundaries[0]?.below.at ?? 0) - 250 * MS)).toBeLessThanOrEqual(1);
     expect(column.boundaries[0]?.above.verdict).toBe('violated');
   });
 
   it('a lock without allowance does not withstand any drift, and the theory says so too', () => {
-    const column = measureColumn(plan('allowance', 'drift', [0, 10, 1_000], { extra: 0 }), 0);
+    const column = measureColumn(plan('drift-allowance', 'drift', [0, 10, 1_000], { 'fixed-allowance': 0 }), 0);
     expect(column.measured).toEqual(['safe', 'violated', 'violated']);
     expect(column.computed).toEqual(column.measured);
   });

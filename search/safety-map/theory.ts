@@ -34,17 +34,20 @@ export function computed(
   // A node that keeps all that it has acknowledged does no harm by a crash.
   const losing = persistence === 'always' ? { ...point, 'restart-delay': null } : point;
   if (isShared(losing, margin, rate, change)) return 'violated';
-  if (point.pause > 0) {
+  if (point['write-delay'] > 0) {
     const leftByFast = margin.claimUs - 2 * latency * (1 + rate);
     if (Math.max(1, point.guard) > leftByFast) return 'unavailable';
     // A claim does not include its last instant.
-    if (point.pause >= Math.max(1, point.guard) / (1 + rate)) return 'violated';
+    if (point['write-delay'] >= Math.max(1, point.guard) / (1 + rate)) return 'violated';
   }
   return isOut(point, change) ? 'unavailable' : 'safe';
 }
 
 /** What the client takes off its validity; a client that adds it takes off less than nothing. */
-function allowanceOf({ allowance, extra }: Point, { deviations = [] }: PolicyChange): Drift {
+function allowanceOf(
+  { 'drift-allowance': allowance, 'fixed-allowance': extra }: Point,
+  { deviations = [] }: PolicyChange,
+): Drift {
   const adds = deviations.includes('drift-added');
   const addsConstant = adds || deviations.includes('drift-constant-added');
   return {
@@ -56,7 +59,7 @@ function allowanceOf({ allowance, extra }: Point, { deviations = [] }: PolicyCha
 
 /** Whether two clients can hold the lock at once. */
 function isShared(point: Point, margin: Margin, rate: number, change: PolicyChange): boolean {
-  const { nodes, down, latency, step, 'restart-delay': delay } = point;
+  const { nodes, 'nodes-down': down, latency, step, 'restart-delay': delay } = point;
   const harmless = greatestStepUs(margin, rate);
   if (harmless < 0) return true;
   const needed = faultyForExclusion(nodes - down, majorityOf(nodes, change), votersOf(point, change));
@@ -68,7 +71,7 @@ function isShared(point: Point, margin: Margin, rate: number, change: PolicyChan
 
 /** Whether so many nodes are down at once that nobody has a quorum. */
 function isOut(point: Point, change: PolicyChange): boolean {
-  const { nodes, down, 'restart-delay': delay } = point;
+  const { nodes, 'nodes-down': down, 'restart-delay': delay } = point;
   const crashed = delay === null || delay === 0 ? 0 : struckOf(point, change);
   return nodes - down - crashed < majorityOf(nodes, change);
 }

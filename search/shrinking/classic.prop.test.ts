@@ -46,7 +46,7 @@ describe('noisy failures of the classic kinds are shrunk to', () => {
   it('two clients and one crash (S03)', () => {
     const faultModel = {
       ...WITHIN_ASSUMPTIONS,
-      stretch: { ...NO_STRETCH, restart: 1 },
+      stretch: { ...NO_STRETCH, 'restart-delay': 1 },
       restartDelayUs: 0,
       failovers: 0,
     };
@@ -55,7 +55,12 @@ describe('noisy failures of the classic kinds are shrunk to', () => {
   });
 
   it('two clients and one clock step', () => {
-    const faultModel = { ...WITHIN_ASSUMPTIONS, stretch: { ...NO_STRETCH, step: 1 }, stepUs: 20_000_000, failovers: 0 };
+    const faultModel = {
+      ...WITHIN_ASSUMPTIONS,
+      stretch: { ...NO_STRETCH, 'clock-step': 1 },
+      stepUs: 20_000_000,
+      failovers: 0,
+    };
     const found = noisy(faultModel, 'mutual-exclusion', 'clock-step', 8);
     for (const shape of shapes(found, 'mutual-exclusion')) expect(shape).toBe('client 1, client 1, clock-step');
   });
@@ -66,9 +71,9 @@ describe('noisy failures of the classic kinds are shrunk to', () => {
     const streams = new RandomStreams('classic pause');
     for (let run = 0; run < 200 && found.length < 8; run++) {
       const frozen = withFrozenWrite(recordRun(faultModel, streams, run).schedule);
-      if (frozen !== null && frozen.fates.length >= 6 && breaks(frozen, 'action-in-belief')) found.push(frozen);
+      if (frozen !== null && frozen.fates.length >= 6 && breaks(frozen, 'no-stale-write')) found.push(frozen);
     }
-    for (const shape of shapes(found, 'action-in-belief')) expect(shape).toBe('client 1, pause');
+    for (const shape of shapes(found, 'no-stale-write')) expect(shape).toBe('client 1, pause');
   });
 });
 

@@ -32,7 +32,7 @@ describe('the set-up of a schedule', () => {
   });
 
   it('keeps none of it where a failure does not need it', () => {
-    const { cluster, clients, faults } = shrink(full, 'validity').schedule;
+    const { cluster, clients, faults } = shrink(full, 'quorum-backed').schedule;
     // It stays a failure of the disks that were asked about.
     expect([cluster.persistence, cluster.fsync, cluster.scripts]).toEqual(['everysec', undefined, undefined]);
     expect(clients.map(({ timing }) => timing)).toEqual([undefined]);

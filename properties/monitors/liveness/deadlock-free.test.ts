@@ -19,7 +19,7 @@ const policy = { settings: { tries: null } };
 const never: Parts = { policy: { ...policy, deviations: ['quorum:6'] } };
 
 const refusing: Fault[] = ['n0', 'n1', 'n2'].map((node) => {
-  return { kind: 'refuse', node, operations: ['acquire'], atUs: 0, forUs: 1_000_000 };
+  return { kind: 'error-replies', node, operations: ['acquire'], atUs: 0, forUs: 1_000_000 };
 });
 
 describe('a client that keeps trying alone', () => {
@@ -52,7 +52,7 @@ describe('a client that keeps trying alone', () => {
     expect(free({ policy, locks, faults: [dead] })).toEqual([]);
     // Its keys are set at 1 ms, and need not be waited for once they are gone.
     const early: Fault = { kind: 'client-crash', client: 'c1', atUs: 1_500 };
-    const forgets = ['n0', 'n1', 'n2', 'n3', 'n4'].map((node): Fault => ({ kind: 'forget', node, atUs: 2_000_000 }));
+    const forgets = ['n0', 'n1', 'n2', 'n3', 'n4'].map((node): Fault => ({ kind: 'data-loss', node, atUs: 2_000_000 }));
     expect(free({ ...never, locks, faults: [early] })).toEqual(['c2 10452000']);
     expect(free({ ...never, locks, faults: [early, ...forgets] })).toEqual(['c2 2450000']);
     const back = (node: string): Fault => ({ kind: 'clock-step', process: node, atUs: 5_000, byUs: -1_000_000 });

@@ -9,7 +9,7 @@ const tolerant = (parts: Parts): string[] => found('fault-tolerance', parts);
 const dead = (node: string): Fault => ({ kind: 'crash', node, atUs: 0, restartAfterUs: null });
 const hung = (node: string): Fault => ({ kind: 'pause', process: node, atUs: 0, forUs: 60_000_000 });
 const refusing = (node: string): Fault => ({
-  kind: 'refuse',
+  kind: 'error-replies',
   node,
   operations: ['acquire', 'extend', 'release'],
   atUs: 0,
@@ -108,7 +108,7 @@ describe('a call', () => {
 
 describe('with fencing', () => {
   const fenced: Parts = { cluster: { nodes: 3 }, policy: { settings: { tries: null, fencing: true } } };
-  const forgets = (node: string): Fault => ({ kind: 'forget', node, atUs: 0 });
+  const forgets = (node: string): Fault => ({ kind: 'data-loss', node, atUs: 0 });
 
   it('a try may take time for its counters, too', () => {
     const late: Fate[] = [

@@ -177,7 +177,7 @@ export class Liveness {
         this.calls.delayed(client, now + fault.forUs);
         break;
       case 'clock-step':
-      case 'clock-rate':
+      case 'clock-drift':
         this.calls.delayed(client, now);
         break;
       default:

@@ -107,7 +107,7 @@ export class StablePeriod {
       case 'pause':
         until += fault.forUs;
         break;
-      case 'refuse':
+      case 'error-replies':
         until += fault.forUs;
         if (node >= 0) this.refusingUntil[node] = until;
         break;
@@ -115,7 +115,7 @@ export class StablePeriod {
         until += fault.forUs;
         this.cut(fault.from, fault.to, until, world);
         break;
-      case 'clock-rate':
+      case 'clock-drift':
         this.runs(fault.ratePpm);
         break;
       case 'clock-step':
@@ -160,7 +160,7 @@ export class StablePeriod {
 export function hasEffect(fault: Fault, world: WatchedWorld, node: number, client: number): boolean {
   switch (fault.kind) {
     case 'crash':
-    case 'forget':
+    case 'data-loss':
       return isUp(world.nodes, node);
     case 'failover':
       return fault.to === undefined || fault.to === fault.node || isUp(world.nodes, nodeIndex(fault.to));

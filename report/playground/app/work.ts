@@ -88,7 +88,7 @@ function found({ plan, runs: of }: PageSearch, first: FailingRun, tell: Tell): v
   const about = { kind: 'found', run: first.run + 1, of, property } as const;
   tell({ ...about, schedule, isSmall: false });
   const { nodes, restartDelayUs, stretch } = plan.faultModel;
-  const soonestUs = stretch.restart > 1 ? soonestRestartUs(schedule.faults) : 0;
+  const soonestUs = stretch['restart-delay'] > 1 ? soonestRestartUs(schedule.faults) : 0;
   const fails = failsLike(schedule, property, { nodes, leastRestartUs: restartDelayUs ?? soonestUs });
   const small = isolate(reduce(withBody(schedule, bodyOf(schedule)), fails), fails);
   tell({ ...about, schedule: small, isSmall: true });

@@ -6,7 +6,7 @@ import { judge } from '../judge.js';
 /** When writes came that should not have. */
 function strays(fields: Partial<LockPlan>, faults: Fault[] = []): number[] {
   const { violations, verdicts } = judge(schedule({ locks: [[lock(0, fields)]], faults }));
-  const found = violations.filter(({ property }) => property === 'action-in-belief').map(({ atUs }) => atUs);
+  const found = violations.filter(({ property }) => property === 'no-stale-write').map(({ atUs }) => atUs);
   expect(verdicts.effect).toBe(found.length > 0 ? 'violated' : 'safe');
   return found;
 }

@@ -4,8 +4,8 @@ import { found } from '../testing/found.js';
 
 const fates = unreached('c1', 'n2', 'n3', 'n4');
 
-it('token-unique is broken by a second attempt with the token of the first, as it begins', () => {
-  expect(found('token-unique', { policy: { settings: { tries: 2 }, deviations: ['token-per-call'] }, fates })).toEqual([
+it('unique-token is broken by a second attempt with the token of the first, as it begins', () => {
+  expect(found('unique-token', { policy: { settings: { tries: 2 }, deviations: ['token-per-call'] }, fates })).toEqual([
     'c1 c1 250000',
   ]);
 });
@@ -29,8 +29,8 @@ it('one-lock-per-token is broken by a lock with the token of another, as it begi
   ).toEqual(['c1 c1 20000']);
 });
 
-it('token-unique holds when each attempt has its own, also at the same instant, and when there is but one', () => {
-  expect(found('token-unique', { fates })).toEqual([]);
-  expect(found('token-unique', { locks: [[lock(0)], [lock(0)]] })).toEqual([]);
-  expect(found('token-unique', { policy: { deviations: ['token-per-call'] } })).toEqual([]);
+it('unique-token holds when each attempt has its own, also at the same instant, and when there is but one', () => {
+  expect(found('unique-token', { fates })).toEqual([]);
+  expect(found('unique-token', { locks: [[lock(0)], [lock(0)]] })).toEqual([]);
+  expect(found('unique-token', { policy: { deviations: ['token-per-call'] } })).toEqual([]);
 });

@@ -6,7 +6,7 @@ import type { Violation } from '../violation.js';
  * Effect: a write reaches the protected resource only while its writer believes to hold the lock. A resource that looks
  * before it takes a write may take a stale one: nobody newer has written, so that nothing is overwritten unseen.
  */
-export class ActionInBelief {
+export class NoStaleWrite {
   private guard: ResourceGuard;
   private readonly report: (violation: Violation) => void;
 
@@ -25,7 +25,7 @@ export class ActionInBelief {
     const { name } = lock.client;
     const resource = lock.plan.resources[0] ?? '?';
     this.report({
-      property: 'action-in-belief',
+      property: 'no-stale-write',
       kind: 'effect',
       atUs: now,
       untilUs: now,

@@ -8,13 +8,13 @@ import type { TraceIndex } from './trace-index.js';
  * wake somebody early, expire a key early, show another time than its clocks do, or go back in time. Never violated;
  * if it is, the simulator is wrong, and nothing else that it says can be relied on.
  */
-export function conservation(record: TraceIndex): Finding[] {
+export function messageIntegrity(record: TraceIndex): Finding[] {
   const books = new Books(record);
   return record.events.flatMap((event) => {
     const wrong = books.whatIsWrong(event);
     if (!wrong) return [];
     const { process, atUs } = event;
-    return [{ property: 'conservation' as const, atUs, untilUs: atUs, resource: '?', clients: [process] }];
+    return [{ property: 'message-integrity' as const, atUs, untilUs: atUs, resource: '?', clients: [process] }];
   });
 }
 
@@ -49,7 +49,7 @@ class Books {
 
   private misreads({ kind, process, atUs, seq, localUs }: TraceEvent): boolean {
     // A clock that changes is noted when it has.
-    const changed = kind === 'clock-step' || kind === 'clock-rate' ? 1 : 0;
+    const changed = kind === 'clock-step' || kind === 'clock-drift' ? 1 : 0;
     return this.record.clock(process).shownAt(atUs, seq + changed) !== localUs;
   }
 

@@ -8,7 +8,7 @@ import { empty, removeAt } from './remove.js';
  * node that is down keeps its vote until it is back: it can give it to nobody else. This fails before mutual exclusion
  * does, which needs a rival who makes use of it.
  */
-export class Validity {
+export class QuorumBacked {
   /** By key and token: how many nodes hold it. */
   private readonly counts: number[][] = [];
   private readonly open: { readonly lock: SimLock; readonly key: number; readonly violation: Violation }[] = [];
@@ -85,7 +85,7 @@ export class Validity {
       const { name } = lock.client;
       const resource = this.resourceOf(lock.resources[index] ?? key);
       const violation: Violation = {
-        property: 'validity',
+        property: 'quorum-backed',
         kind: 'state',
         atUs: now,
         untilUs: null,

@@ -11,7 +11,7 @@ export const NOT_TOLD = 'and its owner is not told';
  * State: a lock whose majority was lost during the claim is never taken for extended; and once a claim has ended by its
  * client's clock, the owner is told so before anything else happens.
  */
-export class LostLock {
+export class LossNotified {
   private readonly lost: AttemptRecord[] = [];
   private readonly lostAt: TrueTime[] = [];
   private readonly report: Report;
@@ -41,7 +41,7 @@ export class LostLock {
     const detail = `${lock.client.name} extends a lock whose majority was lost at ${this.lostAt[at]} us, and is not told`;
     removeAt(this.lost, at);
     removeAt(this.lostAt, at);
-    this.report(instant('lost-lock', 'state', [lock], now, detail));
+    this.report(instant('loss-notified', 'state', [lock], now, detail));
   }
 
   /** Somebody gives a lock back, or the run ends, and nobody was told that the claim is over. */
@@ -52,6 +52,6 @@ export class LostLock {
     const end = trueTime(Math.max(lock.endsAt, client.pausedUntil));
     if (end >= now) return;
     const detail = `the claim of ${client.name} is over, ${NOT_TOLD}`;
-    this.report(instant('lost-lock', 'state', [lock], end, detail));
+    this.report(instant('loss-notified', 'state', [lock], end, detail));
   }
 }

@@ -5,7 +5,7 @@ import { instant, type Report } from './instant.js';
  * State: a key is deleted or replaced by the commands of its owner only; else it expires, or a node forgets it. Its owner
  * is the lock whose command set it, also where others have the same token.
  */
-export class ReleaseOwn {
+export class OwnerOnlyRelease {
   /** By node, key and token: who set it there last; only kept where several locks may have one token. */
   private readonly setters = new Map<string, SimLock>();
   private readonly report: Report;
@@ -46,7 +46,7 @@ export class ReleaseOwn {
   ): void {
     const locks = [owner, other].filter((lock) => lock !== null);
     const detail = `a command of ${nameOf(other)} ${WORDS[cause]} the key of ${nameOf(owner)} on n${node}`;
-    this.report(instant('release-own', 'state', locks, now, detail));
+    this.report(instant('owner-only-release', 'state', locks, now, detail));
   }
 }
 

@@ -6,7 +6,7 @@ import { instant, type Report } from './instant.js';
  * State: no two attempts use the same token, or a late command of one can be taken for the other's; and a token belongs to
  * one lock, or the commands of one can be taken for another's at any time.
  */
-export class TokenUnique {
+export class UniqueToken {
   private readonly report: Report;
 
   constructor(report: Report) {
@@ -18,7 +18,7 @@ export class TokenUnique {
     const { name } = lock.client;
     const first = before.lock === lock ? `attempt ${before.attempt + 1}` : `a lock of ${before.lock.client.name}`;
     const detail = `attempt ${attempt + 1} of ${name} has the token of ${first}`;
-    this.report(instant('token-unique', 'state', [before.lock, lock], now, detail));
+    this.report(instant('unique-token', 'state', [before.lock, lock], now, detail));
     if (before.lock !== lock) this.report(instant('one-lock-per-token', 'state', [before.lock, lock], now, detail));
   }
 }

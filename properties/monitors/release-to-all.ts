@@ -7,7 +7,7 @@ import { instant, type Report } from './instant.js';
  * Liveness: a release goes to every node that was ever asked for this lock. One that has not answered may have the key
  * all the same.
  */
-export class ReleaseQuorum {
+export class ReleaseToAll {
   private readonly report: Report;
 
   constructor(report: Report) {
@@ -20,6 +20,6 @@ export class ReleaseQuorum {
     if (left === NO_NODES) return;
     const nodes = members(left).map(nodeName).join(', ');
     const detail = `${use.lock.client.name} gives its lock back, but not on ${nodes}, which it had asked for it`;
-    this.report(instant('release-quorum', 'liveness', [use.lock], now, detail));
+    this.report(instant('release-to-all', 'liveness', [use.lock], now, detail));
   }
 }

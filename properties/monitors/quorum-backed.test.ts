@@ -7,7 +7,7 @@ import { judge } from '../judge.js';
 /** From when until when a belief had no majority. */
 function gaps(parts: Parts): unknown[] {
   return judge(schedule(parts))
-    .violations.filter(({ property }) => property === 'validity')
+    .violations.filter(({ property }) => property === 'quorum-backed')
     .map(({ clients, resource, atUs, untilUs }) => [...clients, resource, atUs, untilUs]);
 }
 
@@ -18,7 +18,7 @@ const crash = (node: string, atUs: number, restartAfterUs: number | null = 0): F
 
 const WALL = { habits: { clock: 'wall' } } as const;
 
-describe('validity', () => {
+describe('quorum-backed', () => {
   it('is violated when a node that is needed forgets, until the claim ends', () => {
     expect(gaps({ fates: three, faults: [crash('n2', 3_000)] })).toEqual([['c1', 'a', 3_000, 9_898_000]]);
   });
@@ -85,12 +85,12 @@ describe('validity', () => {
       ...three,
       { client: 'c1', operation: 'acquire', node: 'n2', direction: 'request', duplicateDelayUs },
     ];
-    const faults: Fault[] = [{ kind: 'forget', node: 'n2', atUs: 5_000 }];
+    const faults: Fault[] = [{ kind: 'data-loss', node: 'n2', atUs: 5_000 }];
     expect(gaps({ faults, fates: copied(5_000) })).toEqual([]);
     expect(gaps({ faults, fates: copied(5_001) })).toEqual([['c1', 'a', 5_000, 9_898_000]]);
     // Nor is that of the other resource there.
     const locks = [[lock(0, { resources: ['a', 'b'] })]];
-    const both: Fault[] = [{ kind: 'forget', node: 'n1', resource: 'b', atUs: 5_000 }, ...faults];
+    const both: Fault[] = [{ kind: 'data-loss', node: 'n1', resource: 'b', atUs: 5_000 }, ...faults];
     expect(gaps({ locks, faults: both, fates: copied(5_000) })).toEqual([['c1', 'b', 5_000, 9_898_000]]);
   });
 
@@ -149,7 +149,7 @@ describe('validity', () => {
 
 describe('validity of locks with one token', () => {
   const gone = (resource: string, atUs: number, ...nodes: readonly string[]): Fault[] =>
-    nodes.map((node) => ({ kind: 'forget', node, resource, atUs }));
+    nodes.map((node) => ({ kind: 'data-loss', node, resource, atUs }));
   const forget = (resource: string, atUs: number): Fault[] => gone(resource, atUs, 'n0', 'n1', 'n2');
   /** c1 loses votes for both of its resources; n1 is back in that instant as it was a millisecond before. */
   const whileBack = (...faults: readonly Fault[]): Parts => ({
