@@ -91,7 +91,7 @@ export function unjudgedWords({ properties, insideOnly }: Plan): string {
   return formatList([...outside, ...never.map(propertyLabel)]) || 'nothing that this search can judge';
 }
 
-/** `mutual exclusion, or of validity within the assumptions`. */
+/** `mutual exclusion, or of quorum-backed within the assumptions`. */
 function judgedWords({ properties, insideOnly }: Plan): string {
   const always = formatList(properties.map(propertyLabel), 'or');
   if (insideOnly.length === 0) return always;

@@ -28,7 +28,7 @@ test('the demonstration tells its story on one screen', async () => {
   const { stdout } = await lockstep(['check', '--demo'], { cwd: emptyFolder(), command: 'npm run -s lockstep --' });
   const [first = '', second = '', , ...lines] = stdout.split('\n');
   expect(`${first} ${second}`).toMatch(
-    /^Searching 1 000 schedules for a violation of mutual exclusion, or of validity within the assumptions: 2 clients, /,
+    /^Searching 1 000 schedules for a violation of mutual exclusion, or of quorum-backed within the assumptions: 2 clients, /,
   );
   const end = lines.findIndex((line) => line.startsWith('  replay  '));
   expect(lines[end]).toMatch(/^ {2}replay {8}npm run -s lockstep -- replay \.lockstep\/failures\/\S+\.json$/);
@@ -120,7 +120,7 @@ test('a pass in which a fault that was asked for never met a claim is inconclusi
   const { code, stdout } = await lockstep(['--runs', '2', '--faults', 'client-crash=1']);
   expect(code).toBe(2);
   expect(stdout).toMatch(/^\? inconclusive/m);
-  expect(stdout).toMatch(/there were no\s+clients that died inside a claim/);
+  expect(stdout).toMatch(/there were\s+no\s+clients\s+that\s+died\s+inside\s+a\s+claim/);
 });
 
 test('an interrupted search tells what it has, and exits with 130', async () => {
@@ -200,7 +200,7 @@ test('a pass says which faults it left out, what it does not judge, and that mes
     / not tried .*losses of power, .*pauses, .* and messages that are lost, copied or held up \(all are on time\) /,
   );
   expect(/ not tried (.*) not judged /.exec(text)?.[1]).not.toMatch(/node crashes|suspends|clock steps|node restarts/);
-  expect(text).toMatch(/ not judged acquisition, .*action in belief, .* and progress /);
+  expect(text).toMatch(/ not judged acquisition, .*no stale write, .* and progress /);
 });
 
 test('faults that the lock does not withstand are no reason to say that there are none', async () => {
@@ -209,7 +209,7 @@ test('faults that the lock does not withstand are no reason to say that there ar
   expect(stdout).toContain('  assumed       clocks jump by 200 ms (the lock assumes up to ');
   expect(stdout).toContain('  withstood     no other faults\n');
   expect(stdout.replace(/\s+/g, ' ')).toContain(
-    ' not judged validity beyond the assumptions of the lock, acquisition, ',
+    ' not judged quorum-backed beyond the assumptions of the lock, acquisition, ',
   );
   const none = await lockstep(['--runs', '100', '--faults', 'none']);
   expect(none.stdout).toContain('  withstood     no faults at all\n');

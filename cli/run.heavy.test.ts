@@ -28,8 +28,8 @@ test.each([
   ],
   [
     'an unknown property',
-    ['--properties', 'validty'],
-    '--properties: "validty" is not a property that the search looks for; did you mean "quorum-backed"?',
+    ['--properties', 'quorum-backd'],
+    '--properties: "quorum-backd" is not a property that the search looks for; did you mean "quorum-backed"?',
   ],
   ['an unknown fault', ['--faults', 'crsh=1'], '--faults: "crsh" is not a fault; did you mean "crash"?'],
   ['a fault named twice', ['--faults', 'crash,crash'], '--faults: "crash" is named twice; name each fault once'],

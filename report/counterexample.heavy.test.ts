@@ -80,7 +80,7 @@ test('a release that deletes the key of another', () => {
 
 test('a write after a pause', () => {
   expect(textOf(findScenario('S24').schedule)).toMatchInlineSnapshot(`
-    "✗ action in belief   run 318/1 000   shrunk 212 → 41 events   seed 1
+    "✗ no stale write   run 318/1 000   shrunk 212 → 41 events   seed 1
       5 nodes, quorum 3, ttl 10 000 ms, drift 1 % + 2 ms, persistence none
 
           t/ms  who     what                                        c1    c2
@@ -97,7 +97,7 @@ test('a write after a pause', () => {
 
       A write of c1 reached a 10 103 ms after its claim had ended: c1 was frozen from 7 to
       20 000, between its check and the write; c2 had written meanwhile, at 10 005.5.
-      assumptions   broken: bounded-write-delay (a write may arrive later than its check allows)
+      assumptions   broken: bounded-write-delay (a write may be later than its check allows)
       prevented by  none of the known mitigations on this schedule
       replay        npm run -s lockstep -- replay .lockstep/failures/1-318.json
     "

@@ -46,10 +46,10 @@ test('a pause that ends a claim unnoticed, and the late write after it', () => {
       20 001    c1      its write reaches a                          ·     ·    ← not held
       20 003    n0–n4   B expires                                    ·     ·
 
-      ✗ action in belief
+      ✗ no stale write
         A write of c1 reached a 10 103 ms after its claim had ended: c1 was frozen from 7 to
         20 000, between its check and the write; c2 had written meanwhile, at 10 005.5.
-      Assumptions of the lock that the schedule breaks: bounded-write-delay (a write may arrive
+      Assumptions of the lock that the schedule breaks: bounded-write-delay (a write may be
       later than its check allows).
     "
   `);

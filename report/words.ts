@@ -21,12 +21,12 @@ export const ASSUMPTION_WORDS: Readonly<Record<Assumption, string>> = {
   counters: 'fewer than a quorum of nodes know their fencing counter at some time',
   'durable-failover': 'a replica takes over that may lack keys, or beside its master',
   'same-membership': 'clients do not all have the same nodes, each once, or the same keys',
-  'bounded-write-delay': 'a write may arrive later than its check allows',
+  'bounded-write-delay': 'a write may be later than its check allows',
 };
 
 /** `mutual exclusion`. */
 export function propertyLabel(property: PropertyId): string {
-  return property.replaceAll('-', ' ');
+  return property.replaceAll('-', ' ').replace('quorum backed', 'quorum-backed').replace('owner only', 'owner-only');
 }
 
 const MOST_SPELLED = 4;
