@@ -29,9 +29,10 @@ import { unreachable } from './net/addresses.js';
 import type { Connection } from './net/connection.js';
 import type { ProcessNetwork } from './net/process-network.js';
 import { isGreeting, Segment } from './net/segment.js';
+import { ProcessScripts } from './process-scripts.js';
 import { LibraryTimer, ProcessTimers } from './process-timers.js';
 import type { Sent, Wire } from './redis/client.js';
-import { type Meaning, meaningOf, type Scripts } from './redis/meaning.js';
+import { type Meaning, meaningOf } from './redis/meaning.js';
 import { RemoteCommands } from './redis/remote.js';
 import { saidBy } from './redis/said.js';
 import { as, current, type OwnedTimer } from './runtime/owner.js';
@@ -62,6 +63,7 @@ export abstract class LibraryHost extends ClientProcess implements LibraryProces
   protected randomCalls = 0;
   /** How often it has waited for a timer, or was asked for something. */
   protected pauses = 0;
+  private readonly scripts: ProcessScripts;
   private asked: NodeSet = NO_NODES;
   /** The instant that its clocks show to whom it is being asked in {@link look}; `null` for now. */
   private shown: TrueTime | null = null;
@@ -73,6 +75,7 @@ export abstract class LibraryHost extends ClientProcess implements LibraryProces
   constructor(seat: ClientSlot, session: Session) {
     super(seat, 'wall');
     this.session = session;
+    this.scripts = new ProcessScripts(session, () => this.task?.state.phase === 'acquiring');
     this.timers = new ProcessTimers((timer, at) => this.host.pushTimer(this, timer, 0, at, this.clocks.monotonic));
   }
 
@@ -272,17 +275,6 @@ export abstract class LibraryHost extends ClientProcess implements LibraryProces
     if (lock.token !== 0) this.session.judge.keepsRelease(lock.token, kept, this.context.now);
   }
 
-  /** What scripts are and do that this process sends. */
-  private readonly scripts: Scripts = {
-    textOf: (sha) => this.session.textOf(sha),
-    effectOf: (text, rest) => this.session.effects.ofScript(text, rest, this.isAcquiring),
-    effectOfFunction: (name, rest) => this.session.effects.ofFunction(name, rest, this.isAcquiring),
-  };
-
-  private get isAcquiring(): boolean {
-    return this.task?.state.phase === 'acquiring';
-  }
-
   /** What commands are about, for observers of messages: their lock above all. `null` before there is any. */
   private addressed(place: number, node: number, commands: readonly (readonly string[])[]): Addressed | null {
     const { session } = this;
@@ -293,6 +285,7 @@ export abstract class LibraryHost extends ClientProcess implements LibraryProces
     session.seen.nodesAsked = Math.max(session.seen.nodesAsked, size(this.asked));
     const words = commands.find((it) => it.length > 1) ?? [];
     const meaning = meaningOf(session.tap?.isAside?.(words) ? ['get', ...words.slice(1, 2)] : words, this.scripts);
+    this.scripts.sends(words, meaning);
     const owner = this.ownerOf(meaning);
     const lock = owner?.client === this ? owner : askerOf(meaning, this, session);
     session.tap?.sent({ process: this, lock, node, commands, meaning });

@@ -49,17 +49,26 @@ function withoutTokens(words: readonly string[]): readonly string[] {
   });
 }
 
+/** Who sends a command. */
+export interface Sender {
+  /** It acquires: what a command does where no key is comes first. */
+  readonly isAcquiring: boolean;
+  /** The words by which it asked for a lock last; `null` before any. */
+  readonly acquiredBy: readonly string[] | null;
+}
+
 /** What was asked last, and the answer. */
 interface Asked {
   readonly body: Body;
   readonly given: readonly string[];
-  readonly isAcquiring: boolean;
+  readonly sender: Sender;
   readonly effect: Effect | null;
 }
 
-function isSame(asked: Asked, { verb, text }: Body, given: readonly string[], isAcquiring: boolean): boolean {
+function isSame(asked: Asked, { verb, text }: Body, given: readonly string[], sender: Sender): boolean {
   const { body, given: before } = asked;
-  if (asked.isAcquiring !== isAcquiring || body.verb !== verb || before.length !== given.length) return false;
+  if (asked.sender.isAcquiring !== sender.isAcquiring || asked.sender.acquiredBy !== sender.acquiredBy) return false;
+  if (body.verb !== verb || before.length !== given.length) return false;
   for (let i = 0; i < given.length; i++) if (before[i] !== given[i]) return false;
   return body.text === text;
 }
@@ -79,6 +88,17 @@ function placesOf(effect: Effect, words: readonly string[]): Known {
   return { effect, keysAt, valueAt, isMade: valueAt < 0 || keysAt.includes(-1) };
 }
 
+/** The greatest score in a sorted set, which may be a time; 0 for anything else. */
+function latestScore({ value }: Entry): number {
+  return Math.max(0, ...textsOf(value).map((member) => scoreOf(value, member)));
+}
+
+/** When a key ends, or by their scores the members in it, ms; `null` for one that is not there. */
+function endOf(entry: Entry | undefined, byScore: boolean): number | null {
+  if (entry === undefined) return null;
+  return byScore ? latestScore(entry) : entry.expiresAt;
+}
+
 /**
  * Finds what scripts do by carrying them out on a server that is nobody's: where no key is, and where the keys have one of
  * the script's arguments as their value. Lua has to be loaded.
@@ -90,6 +110,8 @@ export class Effects {
   /** By the text of a script, or the name of a function; then by the words behind it. */
   private readonly known = new Map<string, Map<string, Known | null>>();
   private knownCount = 0;
+  /** By the words of a command and of the one that acquired before it. */
+  private readonly knownAfter = new Map<string, Known | null>();
   private latest: Asked | null = null;
   private library = '';
 
@@ -103,31 +125,39 @@ export class Effects {
 
   private forget(): void {
     this.known.clear();
+    this.knownAfter.clear();
     this.knownCount = 0;
     this.latest = null;
   }
 
   /** What a function of a library does, with what follows its name in `FCALL`. */
-  ofFunction(name: string, given: readonly string[], isAcquiring: boolean): Effect | null {
-    return this.of({ verb: 'fcall', text: name }, given, isAcquiring);
+  ofFunction(name: string, given: readonly string[], sender: Sender): Effect | null {
+    return this.of({ verb: 'fcall', text: name }, given, sender);
   }
 
-  /**
-   * What a script does, with what follows its text in `EVAL`; `null` if nothing was found that it does.
-   *
-   * @param isAcquiring - Who sends it acquires: what it does where no key is comes first.
-   */
-  ofScript(text: string, given: readonly string[], isAcquiring: boolean): Effect | null {
-    return this.of({ verb: 'eval', text }, given, isAcquiring);
+  /** What a script does, with what follows its text in `EVAL`; `null` if nothing was found that it does. */
+  ofScript(text: string, given: readonly string[], sender: Sender): Effect | null {
+    return this.of({ verb: 'eval', text }, given, sender);
+  }
+
+  /** What a command does that is neither, to keys that these words have made; `null` if nothing was found that it does. */
+  ofCommand(words: readonly string[], acquiredBy: readonly string[]): Effect | null {
+    return this.afterAcquiring(words, acquiredBy);
   }
 
   /** The same command goes to node after node. */
-  private of(body: Body, given: readonly string[], isAcquiring: boolean): Effect | null {
+  private of(body: Body, given: readonly string[], sender: Sender): Effect | null {
     const { latest } = this;
-    if (latest !== null && isSame(latest, body, given, isAcquiring)) return latest.effect;
-    const effect = this.found(body, given, isAcquiring);
-    this.latest = { body, given, isAcquiring, effect };
+    if (latest !== null && isSame(latest, body, given, sender)) return latest.effect;
+    const effect = this.foundBy(body, given, sender);
+    this.latest = { body, given, sender: { ...sender }, effect };
     return effect;
+  }
+
+  private foundBy(body: Body, given: readonly string[], { isAcquiring, acquiredBy }: Sender): Effect | null {
+    const effect = this.found(body, given, isAcquiring);
+    if (acquiredBy === null || (effect !== null && (isAcquiring || effect.operation !== 'acquire'))) return effect;
+    return this.afterAcquiring([body.verb, body.text, ...given], acquiredBy) ?? effect;
   }
 
   private found(body: Body, given: readonly string[], isAcquiring: boolean): Effect | null {
@@ -211,6 +241,52 @@ export class Effects {
         return { operation: 'extend', ...of, ttlMs: entry.expiresAt === NEVER ? 0 : entry.expiresAt };
     }
     return null;
+  }
+
+  /**
+   * What a command does to the keys that another one has made, which may be collections: it removes them, or has them end at
+   * another time.
+   */
+  private afterAcquiring(words: readonly string[], acquiredBy: readonly string[]): Effect | null {
+    const together = withoutTokens([...words, ...acquiredBy]);
+    const name = together.join('\0');
+    let known = this.knownAfter.get(name);
+    if (known === undefined) {
+      const own = together.slice(0, words.length);
+      const effect = this.findAfter(own, together.slice(words.length));
+      known = effect && placesOf(effect, own);
+      if (this.knownAfter.size >= MOST_KNOWN) this.knownAfter.clear();
+      this.knownAfter.set(name, known);
+    }
+    if (known === null || known.isMade) return null;
+    const { effect, keysAt, valueAt } = known;
+    return { ...effect, keys: keysAt.map((at) => words[at] ?? ''), value: effect.value && (words[valueAt] ?? null) };
+  }
+
+  private findAfter(words: readonly string[], acquiredBy: readonly string[]): Effect | null {
+    const [keyspace] = this.server.instance.databases;
+    if (keyspace === undefined) return null;
+    keyspace.clear();
+    this.nowUs = 0;
+    this.server.execute(acquiredBy.map(toBytes), this.session);
+    const made = [...keyspace.keys()].flatMap((key) => {
+      const entry = keyspace.find(key);
+      if (entry === undefined || !words.includes(fromBytes(key))) return [];
+      const byScore = latestScore(entry) > 0;
+      return [{ key, byScore, endMs: endOf(entry, byScore), texts: textsOf(entry.value).map(fromBytes) }];
+    });
+    // Later, so that the same TTL ends later.
+    this.nowUs = 1000;
+    this.server.execute(words.map(toBytes), this.session);
+    const changed = made.filter((it) => endOf(keyspace.find(it.key), it.byScore) !== it.endMs);
+    this.nowUs = 0;
+    const [first] = changed;
+    if (first === undefined) return null;
+    const keys = changed.map(({ key }) => fromBytes(key));
+    const value = words.find((it) => made.some(({ texts }) => texts.includes(it))) ?? null;
+    const endMs = endOf(keyspace.find(first.key), first.byScore);
+    if (endMs === null) return { operation: 'release', keys, value, ttlMs: 0 };
+    return { operation: 'extend', keys, value, ttlMs: endMs === NEVER ? 0 : endMs - 1 };
   }
 
   /** Carries it out where these keys have this value, and gives the keys that are there then. */

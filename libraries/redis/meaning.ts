@@ -27,6 +27,8 @@ export interface Scripts {
   effectOf(text: string, rest: readonly string[]): Effect | null;
   /** What a function does, with what follows its name in `FCALL`. */
   effectOfFunction(name: string, rest: readonly string[]): Effect | null;
+  /** What any other command does to keys of whoever sends it. */
+  effectOfCommand(name: string, rest: readonly string[]): Effect | null;
 }
 
 /**
@@ -54,9 +56,11 @@ export function meaningOf(args: readonly string[], scripts: Scripts): Meaning {
     case 'expire':
     case 'pexpire':
       return { operation: 'extend', keys: args.slice(1, 2), value: null, ttlMs: Number(second) };
-    default:
-      // Nothing changes by it; it goes with what comes from the same client, and has an address like that.
-      return { operation: 'read-counter', keys: args.slice(1, 2), value: null, ttlMs: 0 };
+    default: {
+      // Where nothing changes by it, it goes with what comes from the same client, and has an address like that.
+      const effect = scripts.effectOfCommand(name, args.slice(1));
+      return effect ?? { operation: 'read-counter', keys: args.slice(1, 2), value: null, ttlMs: 0 };
+    }
   }
 }
 

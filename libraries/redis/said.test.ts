@@ -11,8 +11,9 @@ function said(...commands: readonly (readonly string[])[]): string {
     commands,
     meaningOf(commands.find((it) => it.length > 1) ?? [], {
       textOf: () => undefined,
-      effectOf: (text, rest) => new Effects().ofScript(text, rest, true),
+      effectOf: (text, rest) => new Effects().ofScript(text, rest, { isAcquiring: true, acquiredBy: null }),
       effectOfFunction: () => null,
+      effectOfCommand: () => null,
     }),
   );
 }
@@ -56,7 +57,12 @@ test('several commands in one go are shown one after the other, and what is long
 
 test('of options of SET that are there twice, the first counts', () => {
   const ofSet = (...options: readonly string[]): unknown[] => {
-    const scripts = { textOf: () => undefined, effectOf: () => null, effectOfFunction: () => null };
+    const scripts = {
+      textOf: () => undefined,
+      effectOf: () => null,
+      effectOfFunction: () => null,
+      effectOfCommand: () => null,
+    };
     const { operation, ttlMs } = meaningOf(['SET', 'px', 'xx', ...options], scripts);
     return [operation, ttlMs];
   };
