@@ -107,7 +107,7 @@ describe('expectSafe', () => {
     const unwritten = await expectSafe(one, { ...pauses, kinds: ['belief', 'state', 'acquisition', 'signal'] });
     expect(unwritten.untested).toEqual(['signal']);
     const error = await caught(expectSafe(one, { ...pauses, kinds: ['effect'] }));
-    expect(error.message).toMatch(/^the lock is not safe \(kind effect, property action in belief\)\n/);
+    expect(error.message).toMatch(/^the lock is not safe \(kind effect, property no stale write\)\n/);
     expect(error.message).toMatch(/was frozen from [\d\s.]+\s+to\s+[\d\s.]+, between its check and the write/);
   });
 });

@@ -15,6 +15,7 @@ import { EPOCH_MS, LibraryHost } from './library-host.js';
 import {
   type Belief,
   extensionOf,
+  heldInRoutine,
   heldShapeError,
   type LockUnderTest,
   readHoldEnd,
@@ -116,8 +117,7 @@ export class LibraryClient extends LibraryHost {
   /** Has the end of a belief noticed, wherever the library itself does not. */
   private watch({ lock, end }: Hold): void {
     const { deadline } = lock.state.hold;
-    if (deadline >= LONGEST_US) end.event = null;
-    else end.event = this.host.pushTimer(this, end, 0, deadline, this.clock);
+    end.event = deadline >= LONGEST_US ? null : this.host.pushTimer(this, end, 0, deadline, this.clock);
   }
 
   // ——— what is planned ———
@@ -134,12 +134,11 @@ export class LibraryClient extends LibraryHost {
     state.electorate = { nodes: places, needed: majority, wanted: majority };
     state.ttlMs = lock.plan.ttlMs;
     const [resource = 'a'] = lock.plan.resources;
-    const calledMs = this.wallMs();
-    const hold = new Hold(lock, this.session.resourceFor(this, resource), calledMs);
+    const hold = new Hold(lock, this.session.resourceFor(this, resource), this.wallMs());
     this.holds.set(lock, hold);
     this.open.add(hold);
     this.session.judge.called(lock, this.context.now);
-    this.noteTasks(lock);
+    if ([...this.open].some((it) => it.lock !== lock && isOpen(it.lock))) this.session.overlapping.add(this.name);
     this.asking = lock;
     this.enter(() => this.ask(hold));
     this.asking = null;
@@ -150,11 +149,6 @@ export class LibraryClient extends LibraryHost {
   get tellsApart(): boolean {
     const given = [...this.holds.values()].map(({ held }) => held);
     return new Set(given).size === given.length && given.every((it) => it !== null && it !== true);
-  }
-
-  private noteTasks(lock: SimLock): void {
-    for (const other of this.open)
-      if (other.lock !== lock && isOpen(other.lock)) this.session.overlapping.add(this.name);
   }
 
   private ask(hold: Hold): void {
@@ -215,13 +209,14 @@ export class LibraryClient extends LibraryHost {
   private use(hold: Hold, client: LockUnderTest, using: NonNullable<LockUnderTest['using']>, done: () => void): void {
     const { lock } = hold;
     let returnedUs: number | null = null;
-    const routine = (signal?: AbortSignal): Promise<void> => {
+    const routine = (given?: unknown): Promise<void> => {
       done();
       if (this.isOver(hold)) return Promise.resolve();
-      if (signal === undefined) hold.otherwise = Number.POSITIVE_INFINITY;
-      else this.session.seen.signal = true;
-      this.acquired(hold, signal === undefined ? {} : { signal });
-      signal?.addEventListener('abort', () => {
+      const held = this.look(() => heldInRoutine(given));
+      this.session.seen.signal ||= held.signal !== undefined;
+      hold.otherwise = Number.POSITIVE_INFINITY;
+      this.acquired(hold, held);
+      held.signal?.addEventListener('abort', () => {
         if (returnedUs !== null && !lock.gone) this.session.signalled(lock, this.context.now - returnedUs);
       });
       return new Promise((resolve) => {
@@ -324,12 +319,17 @@ export class LibraryClient extends LibraryHost {
     const hold = this.holds.get(lock);
     if (hold === undefined || hold.over || hold.releasing || hold.leave !== null) return;
     if (lock.state.phase !== 'held' && lock.state.phase !== 'lost') return;
+    const extension = extensionOf(this.clientNow, hold.held, ttlMs);
+    if (extension === null) {
+      this.context.outcome(Kind['not-extended'], lock, 'limit');
+      return;
+    }
     this.pauses++;
     const done = this.session.opens(this, 'extend');
     const calledMs = this.wallMs();
     this.enter(() =>
       follow(
-        () => extensionOf(this.clientNow, hold.held, ttlMs),
+        extension,
         done,
         (held) => this.extended(hold, held, calledMs + ttlMs),
         (error) => this.context.outcome(Kind['not-extended'], lock, reasonOf(error)),
@@ -340,11 +340,11 @@ export class LibraryClient extends LibraryHost {
 
   private extended(hold: Hold, held: unknown, otherwise: Belief): void {
     const { lock } = hold;
-    if (held === false || held === undefined) {
-      this.context.outcome(Kind['not-extended'], lock, held === false ? 'lost' : 'limit');
+    if (held === false || held === null) {
+      this.context.outcome(Kind['not-extended'], lock, 'lost');
       return;
     }
-    if (typeof held === 'object' && held !== null) hold.held = held;
+    if (typeof held === 'object') hold.held = held;
     hold.otherwise = otherwise;
     this.stateOf(lock).phase = 'held';
     this.stateOf(lock).hold.deadline = this.deadlineOf(hold);

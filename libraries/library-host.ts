@@ -221,6 +221,7 @@ export abstract class LibraryHost extends ClientProcess implements LibraryProces
   wireTo(place: number, node: number): Wire {
     return {
       name: nodeName(node),
+      isUp: () => !(this.session.nodes[node]?.down ?? false),
       send: (commands) => this.send(place, node, commands),
       later: (callback, delayMs) => this.setTimer(callback, delayMs, false),
     };

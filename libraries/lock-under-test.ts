@@ -26,10 +26,16 @@ export interface LockUnderTest {
   acquire?(resource: string, ttlMs: number): unknown;
   /** Gives a held lock back; where left out, the held lock's own `release` or `unlock` is called. */
   release?(held: unknown, resource: string): unknown;
-  /** Extends a held lock; where left out, its own `extend`, if any. A lock that comes back takes the place of the old. */
+  /**
+   * Extends a held lock; where left out, its own `extend`, if any. A lock that comes back takes the place of the old; `false`,
+   * `null` or a rejection say that it was not extended.
+   */
   extend?(held: unknown, ttlMs: number): unknown;
-  /** Runs `routine` while it holds the lock, extended by itself; `signal` aborts when it is lost. */
-  using?(resource: string, ttlMs: number, routine: (signal?: AbortSignal) => Promise<void>): unknown;
+  /**
+   * Runs `routine` while it holds the lock, extended by itself. The routine may be given a signal that aborts when the lock is
+   * lost, or an object that says what a {@link HeldLock} says.
+   */
+  using?(resource: string, ttlMs: number, routine: (given?: unknown) => Promise<void>): unknown;
 }
 
 /** What a release is rejected with that only says that its lock was over: no failure of the release. */
@@ -113,6 +119,17 @@ export function readHoldEnd(held: unknown, nowMs: number, otherwise: Belief): Be
   return otherwise;
 }
 
+/**
+ * What a routine is given, as a held lock: a signal, or an object that says something of the lock. Where nothing is said, the
+ * lock is held for as long as the routine runs.
+ */
+export function heldInRoutine(given: unknown): HeldLock {
+  if (given instanceof AbortSignal) return { signal: given };
+  if (typeof given !== 'object' || given === null || heldShapeError({ release: () => {} }, given) !== null) return {};
+  const { signal } = given as HeldLock;
+  return signal === undefined || signal instanceof AbortSignal ? given : {};
+}
+
 /** Calls what gives a held lock back. */
 export function releaseOf(client: LockUnderTest, held: unknown, resource: string): unknown {
   if (client.release !== undefined) return client.release(held, resource);
@@ -124,11 +141,11 @@ export function releaseOf(client: LockUnderTest, held: unknown, resource: string
   );
 }
 
-/** Calls what extends a held lock; `undefined` for a client that cannot. */
-export function extensionOf(client: LockUnderTest, held: unknown, ttlMs: number): unknown {
-  if (client.extend !== undefined) return client.extend(held, ttlMs);
+/** What extends a held lock; `null` for a client that cannot. */
+export function extensionOf(client: LockUnderTest, held: unknown, ttlMs: number): (() => unknown) | null {
+  if (client.extend !== undefined) return () => client.extend?.(held, ttlMs);
   const { extend } = held as HeldLock;
-  return typeof extend === 'function' ? extend.call(held, ttlMs) : undefined;
+  return typeof extend === 'function' ? () => extend.call(held, ttlMs) : null;
 }
 
 /** Says what is wrong with what was given for a client, or `null`. */

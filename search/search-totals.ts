@@ -19,7 +19,7 @@ export interface SearchTotals {
   readonly hash: string;
   readonly exercised: Counts;
   readonly strained: BoundCoverage;
-  /** Runs that came within one millisecond or one vote of violating validity or action in belief. */
+  /** Runs that came within one millisecond or one vote of violating `quorum-backed` or `no-stale-write`. */
   readonly near: number;
   /** Runs by the first property that they violated, of those that count as found. */
   readonly violating: Readonly<Partial<Record<PropertyId, number>>>;

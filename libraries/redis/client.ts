@@ -15,6 +15,8 @@ export interface Sent {
 export interface Wire {
   /** The name of the node, `n0`. */
   readonly name: string;
+  /** Whether the node runs. */
+  isUp(): boolean;
   send(commands: readonly (readonly string[])[]): Sent;
   /** Has `callback` called by a timer of the process. */
   later(callback: () => void, delayMs: number): { cancel(): void };
@@ -60,20 +62,24 @@ function split(args: readonly unknown[]): [string[], Callback | undefined] {
 
 /**
  * A connection to one simulated node, with the face of an ioredis client: the commands that the node knows, scripts and
- * `defineCommand`, `pipeline` and `multi`, `status` and events, `duplicate`, `quit` and `disconnect`. It is always
- * connected; a node that is down does not answer.
+ * `defineCommand`, `pipeline` and `multi`, `status` and events, `duplicate`, `quit` and `disconnect`. It is
+ * connected whenever its node runs: while it is down, `status` says `reconnecting`, and nothing is answered.
  */
 export class SimRedis extends EventEmitter {
   readonly options: SimRedisOptions;
-  status = 'ready';
   readonly isCluster = false;
   readonly #wire: Wire;
+  #state: 'wait' | 'connecting' | 'connect' | 'ready' | 'end' = 'ready';
 
   constructor(wire: Wire, options: SimRedisOptions = {}) {
     super();
     this.#wire = wire;
     this.options = options;
-    if (options.lazyConnect) this.status = 'wait';
+    if (options.lazyConnect) this.#state = 'wait';
+  }
+
+  get status(): string {
+    return this.#state === 'ready' && !this.#wire.isUp() ? 'reconnecting' : this.#state;
   }
 
   /** Sends any command. */
@@ -89,7 +95,7 @@ export class SimRedis extends EventEmitter {
   }
 
   async #exchange(commands: readonly (readonly string[])[]): Promise<unknown[]> {
-    if (this.status === 'end') throw new Error('Connection is closed.');
+    if (this.#state === 'end') throw new Error('Connection is closed.');
     const { commandTimeout } = this.options;
     const sent = this.#wire.send(commands);
     if (commandTimeout === undefined) return sent.replies;
@@ -137,11 +143,11 @@ export class SimRedis extends EventEmitter {
   }
 
   async connect(): Promise<void> {
-    this.status = 'connecting';
+    this.#state = 'connecting';
     await Promise.resolve();
-    this.status = 'connect';
+    this.#state = 'connect';
     this.emit('connect');
-    this.status = 'ready';
+    this.#state = 'ready';
     this.emit('ready');
   }
 
@@ -157,8 +163,8 @@ export class SimRedis extends EventEmitter {
   }
 
   disconnect(): void {
-    if (this.status === 'end') return;
-    this.status = 'end';
+    if (this.#state === 'end') return;
+    this.#state = 'end';
     this.emit('close');
     this.emit('end');
   }

@@ -141,6 +141,14 @@ test.each([
   expect(effect).toEqual({ operation, keys: ['a'], value: 'f00', ttlMs });
 });
 
+test('a count in a field is not taken for a value', () => {
+  const acquire = "return redis.call('hset', KEYS[1], ARGV[1], 1) + redis.call('pexpire', KEYS[1], ARGV[2])";
+  const renew = "return redis.call('hexists', KEYS[1], ARGV[1]) == 1 and redis.call('pexpire', KEYS[1], ARGV[2])";
+  const sender = { isAcquiring: false, acquiredBy: ['eval', acquire, '1', 'a', 'f00', '900'] };
+  const effect = { operation: 'extend', keys: ['a'], value: 'f00', ttlMs: 900 };
+  expect(new Effects().ofScript(renew, ['1', 'a', 'f00', '900'], sender)).toEqual(effect);
+});
+
 test.each([
   ['zrem', { operation: 'release', keys: ['a'], value: 'f00', ttlMs: 0 }],
   ['zscore', null],

@@ -283,7 +283,11 @@ export class Effects {
     const [first] = changed;
     if (first === undefined) return null;
     const keys = changed.map(({ key }) => fromBytes(key));
-    const value = words.find((it) => made.some(({ texts }) => texts.includes(it))) ?? null;
+    const own = words
+      .slice(words.indexOf(keys[0] ?? '') + 1)
+      .filter((it) => made.some(({ texts }) => texts.includes(it)));
+    // A number may be a count that is there as well.
+    const value = own.find((it) => Number.isNaN(Number(it))) ?? own[0] ?? null;
     const endMs = endOf(keyspace.find(first.key), first.byScore);
     if (endMs === null) return { operation: 'release', keys, value, ttlMs: 0 };
     return { operation: 'extend', keys, value, ttlMs: endMs === NEVER ? 0 : endMs - 1 };

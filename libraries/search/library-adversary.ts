@@ -82,6 +82,9 @@ const CUT_PPM = 600_000;
 const PAUSED_PPM = 400_000;
 const HALF_PPM = 500_000;
 
+/** Of two tasks of one process, share of those in which the second gets what the first has had for too long, ppm. */
+const OVERTAKEN_PPM = 300_000;
+
 /** When locks are released that are released late, thousandths of their TTL. */
 const LATE_PERMILLE = [970, 1_000] as const;
 
@@ -162,8 +165,14 @@ export class LibraryAdversary implements Adversary {
     if (view.clients[client]?.locks.some(isBusy)) return null;
     const first = this.oneLock(client, view);
     if (first === null || first.atUs >= this.healedUs) return first;
-    this.second[client] = this.besideOf(first, besides);
-    return { ...first, extensions: [] };
+    const own = { ...first, extensions: [] };
+    if (!this.tasks.chance(OVERTAKEN_PPM)) {
+      this.second[client] = this.besideOf(own, besides);
+      return own;
+    }
+    const { holdUs, beside } = this.overtaking(own);
+    this.second[client] = beside;
+    return { ...own, holdUs };
   }
 
   private besideOf({ atUs, ttlMs }: LockPlan, besides: readonly [string, ...string[]]): LockPlan {
@@ -172,6 +181,15 @@ export class LibraryAdversary implements Adversary {
     const afterUs = tasks.pick([0, tasks.below(20_000), tasks.below(ttlUs), tasks.below(2 * ttlUs)]);
     const holdUs = tasks.pick([tasks.below(20_000), tasks.below(ttlUs), tasks.between(ttlUs, 3 * ttlUs)]);
     return plainLock(atUs + afterUs, ttlMs, { holdUs, resources: [tasks.pick(besides)] });
+  }
+
+  /** The second task acquires what the first still has when it is over, and the first releases while the second holds it. */
+  private overtaking({ atUs, ttlMs, resources }: LockPlan): { readonly holdUs: number; readonly beside: LockPlan } {
+    const { tasks } = this;
+    const ttlUs = ttlMs * 1000;
+    const afterUs = ttlUs + tasks.between(5_000, ttlUs / 2);
+    const holdUs = afterUs + tasks.between(ttlUs / 10, ttlUs / 2);
+    return { holdUs, beside: plainLock(atUs + afterUs, ttlMs, { holdUs: ttlUs, resources }) };
   }
 
   /** Held to the end or past it, and released some day: a lock that extends itself would be held for ever. */

@@ -3,7 +3,7 @@ import { trueTime } from '../../sim/index.js';
 
 const START = trueTime(0);
 
-/** How near a run came to a violation of validity, or of action in belief: what tells a hot search from a mild one. */
+/** How near a run came to a violation of `quorum-backed`, or of `no-stale-write`: what tells a hot search from a mild one. */
 export class NearMissMeter {
   /**
    * Least time from the end of a claim by its client's clock to the loss of the majority behind it, µs of true time;

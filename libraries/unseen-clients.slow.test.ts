@@ -1,0 +1,55 @@
+import { mkdtempSync, readFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, parse } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import type { MakeLock } from './lock-under-test.js';
+import { expectSafe, UnsafeLockError } from './testing.js';
+
+interface Client {
+  readonly file: string;
+  readonly verdict: 'right' | 'wrong';
+  /** Default: five. */
+  readonly nodes?: number;
+  /** Of a wrong one: a sentence. */
+  readonly defect?: string;
+  /** Why the default call does not come to this verdict. */
+  readonly open?: string;
+}
+
+interface Exported {
+  readonly make?: MakeLock;
+}
+
+/** By set: those that took a class of faults, or a judge, of their own. Of the others one in so many is tried, or all. */
+const HARD: Readonly<Record<string, readonly string[]>> = {
+  eighth: ['beacon', 'cedar', 'comet', 'flint', 'kelp', 'lantern'],
+  tenth: ['cabinet', 'fleet', 'harbour', 'nest', 'slot'],
+};
+const STRIDE = 12;
+
+const reportTo = mkdtempSync(join(tmpdir(), 'lockstep-'));
+
+/** `CLIENTS=all` tries all of them. */
+describe.each(Object.entries(HARD))('of the %s set', (set, hard) => {
+  const folder = new URL(`../test/wild/${set}/`, import.meta.url);
+  const { clients } = JSON.parse(readFileSync(new URL('verdicts.json', folder), 'utf8')) as { clients: Client[] };
+  const tried = clients.filter(({ file, open }, at) => {
+    const isChosen = hard.includes(parse(file).name) || at % STRIDE === 0;
+    return open === undefined && (process.env.CLIENTS === 'all' || isChosen);
+  });
+
+  it.each(tried)('the default call finds that $file is $verdict', async ({ file, verdict, nodes }) => {
+    const module = (await import(new URL(file, folder).href)) as Exported & { default?: MakeLock | Exported };
+    const { default: other } = module;
+    const make = module.make ?? (typeof other === 'function' ? other : other?.make);
+    if (make === undefined) throw new TypeError(`${file} exports no client`);
+    const passes = await expectSafe(make, { reportTo, ...(nodes === undefined ? {} : { nodes }) }).then(
+      () => true,
+      (error: Error) => {
+        if (error instanceof UnsafeLockError || error.message.includes('threw where nobody caught it')) return false;
+        throw error;
+      },
+    );
+    expect(passes).toBe(verdict === 'right');
+  });
+});
