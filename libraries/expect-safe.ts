@@ -259,11 +259,21 @@ function untestedOf({ seen }: LockFactory, options: ExpectSafeOptions): Violatio
 /** What is good to know of a client that has passed. */
 async function notesOn(subject: LockFactory, { nodes = 5, replay }: ExpectSafeOptions): Promise<string[]> {
   const notes: string[] = [];
-  const { waitsWithNodes, brokenOffAfter } = subject.seen;
+  const { waitsWithNodes, brokenOffAfter, handsOverLate, leavesKeys } = subject.seen;
   if (waitsWithNodes !== null)
     notes.push(
       `${waitsWithNodes} waits for as long as its connections do: where a node is silent, connections without commandTimeout ` +
         'wait for ever, and so does it',
+    );
+  if (handsOverLate)
+    notes.push(
+      'where the answer to its command comes after the TTL, it hands over a lock that is over: no failure of a lock on one node ' +
+        'that says nothing of its time; look at the time before you return it',
+    );
+  if (leavesKeys)
+    notes.push(
+      'where the answer to its command is lost, its key stays until the TTL ends, and nobody gets the lock for so long: no failure ' +
+        'of a lock on one node; delete the key when the command fails',
     );
   if (brokenOffAfter > 0)
     notes.push(

@@ -3,6 +3,9 @@ import { Extensions } from './extensions.js';
 import { Haste } from './haste.js';
 import type { Belief } from './lock-under-test.js';
 
+/** A lock that would be held for so many TTLs without an extension is one without an end. */
+const LONGEST_TTLS = 100;
+
 /** Subject of the timer that looks whether a belief is over. */
 export class BeliefEnd {
   readonly hold: Hold;
@@ -11,6 +14,14 @@ export class BeliefEnd {
   constructor(hold: Hold) {
     this.hold = hold;
   }
+}
+
+/**
+ * Until when who asks for a lock that says nothing of itself can rely on it, ms: for its TTL from the call on, less 1 % and 2 ms
+ * for clock errors (redis.io, "Distributed Locks with Redis").
+ */
+export function untilOf(calledMs: number, ttlMs: number): Belief {
+  return calledMs + ttlMs - ttlMs / 100 - 2;
 }
 
 /** A lock that the library acquires or has acquired. */
@@ -41,12 +52,26 @@ export class Hold {
     this.lock = lock;
     this.resource = resource;
     this.calledMs = calledMs;
-    this.otherwise = calledMs + lock.plan.ttlMs;
+    this.otherwise = untilOf(calledMs, lock.plan.ttlMs);
+  }
+
+  /**
+   * The first instant, µs, at which the lock no longer says that it is held, if nothing happens but that time passes; `null` for
+   * one without an end.
+   */
+  findEnd(now: number, says: (at: number) => boolean): number | null {
+    let [last, first] = [now, now + LONGEST_TTLS * this.lock.plan.ttlMs * 1000];
+    // As it was found before, most of the time.
+    const { saidUntil } = this;
+    if (saidUntil > now && !says(saidUntil) && says(saidUntil - 1)) [last, first] = [saidUntil - 1, saidUntil];
+    else if (says(first)) return null;
+    this.saidUntil = firstWithout(says, last, first);
+    return this.saidUntil;
   }
 }
 
 /** The first instant, µs, at which a lock no longer says that it is held: it does at `last`, and does not at `first`. */
-export function firstWithout(says: (at: number) => boolean, last: number, first: number): number {
+function firstWithout(says: (at: number) => boolean, last: number, first: number): number {
   let [held, over] = [last, first];
   while (over - held > 1) {
     const between = Math.floor((held + over) / 2);

@@ -10,20 +10,17 @@ import {
 import { Kind, type QueueEvent, type SimLock, type TrueTime, trueTime } from '../sim/index.js';
 import { isOpen } from './asker.js';
 import { follow, reasonOf } from './follow.js';
-import { BeliefEnd, firstWithout, Hold } from './hold.js';
+import { BeliefEnd, Hold, untilOf } from './hold.js';
 import { EPOCH_MS, LibraryHost } from './library-host.js';
 import {
-  type Belief,
   extensionOf,
   heldInRoutine,
   heldShapeError,
   type LockUnderTest,
   readHoldEnd,
   releaseOf,
+  saysNothing,
 } from './lock-under-test.js';
-
-/** A lock that would be held for so many TTLs without an extension is one without an end. */
-const LONGEST_TTLS = 100;
 
 /**
  * A client process that runs somebody else's lock client, unmodified: its own clocks, timers, randomness and connections.
@@ -83,8 +80,7 @@ export class LibraryClient extends LibraryHost {
   }
 
   private deadlineOf(hold: Hold): LocalTime {
-    const { held, otherwise } = hold;
-    const untilMs = this.look(() => readHoldEnd(held, this.wallMs(), otherwise));
+    const untilMs = this.look(() => readHoldEnd(hold.held, this.wallMs(), hold.otherwise));
     if (untilMs === Number.POSITIVE_INFINITY) return this.saidUntil(hold);
     this.session.checkPlausible(this, untilMs);
     return localTime(Math.max(0, Math.floor((untilMs - EPOCH_MS) * 1000)));
@@ -95,15 +91,8 @@ export class LibraryClient extends LibraryHost {
     const { held } = hold;
     const isHeld = (): boolean => readHoldEnd(held, EPOCH_MS, Number.POSITIVE_INFINITY) === Number.POSITIVE_INFINITY;
     if (!this.readsClocks(isHeld)) return localTime(LONGEST_US);
-    const { now } = this.context;
-    const says = (at: number): boolean => this.look(isHeld, trueTime(at));
-    let [last, first] = [Number(now), now + LONGEST_TTLS * hold.lock.plan.ttlMs * 1000];
-    // As it was found before, most of the time.
-    const { saidUntil } = hold;
-    if (saidUntil > now && !says(saidUntil) && says(saidUntil - 1)) [last, first] = [saidUntil - 1, saidUntil];
-    else if (says(first)) return localTime(LONGEST_US);
-    hold.saidUntil = firstWithout(says, last, first);
-    return localTime(this.clock.read(trueTime(hold.saidUntil)));
+    const end = hold.findEnd(this.context.now, (at) => this.look(isHeld, trueTime(at)));
+    return localTime(end === null ? LONGEST_US : this.clock.read(trueTime(end)));
   }
 
   private believeNoMore(hold: Hold): void {
@@ -143,6 +132,11 @@ export class LibraryClient extends LibraryHost {
     this.enter(() => this.ask(hold));
     this.asking = null;
     this.host.attempted(lock);
+  }
+
+  /** Whether no lock that it has acquired says anything of itself. */
+  get saysNothing(): boolean {
+    return [...this.holds.values()].every(({ held }) => saysNothing(held));
   }
 
   /** Whether what its acquisitions have given tells them apart. */
@@ -253,7 +247,9 @@ export class LibraryClient extends LibraryHost {
     const deadline = this.deadlineOf(hold);
     this.stateOf(lock).phase = 'held';
     this.stateOf(lock).hold.deadline = deadline;
-    this.session.given(lock, deadline === 0 ? Number.NEGATIVE_INFINITY : deadline - this.clock.read(this.context.now));
+    const leftUs = deadline === 0 ? Number.NEGATIVE_INFINITY : deadline - this.clock.read(this.context.now);
+    if (leftUs <= 0 && this.session.nodes.length === 1 && saysNothing(held)) this.session.seen.handsOverLate = true;
+    else this.session.given(lock, leftUs);
     this.planWork(lock);
     this.context.claimed(lock);
     this.watch(hold);
@@ -331,14 +327,14 @@ export class LibraryClient extends LibraryHost {
       follow(
         extension,
         done,
-        (held) => this.extended(hold, held, calledMs + ttlMs),
+        (held) => this.extended(hold, held, untilOf(calledMs, ttlMs)),
         (error) => this.context.outcome(Kind['not-extended'], lock, reasonOf(error)),
         () => this.isOver(hold) || hold.releasing,
       ),
     );
   }
 
-  private extended(hold: Hold, held: unknown, otherwise: Belief): void {
+  private extended(hold: Hold, held: unknown, otherwise: number): void {
     const { lock } = hold;
     if (held === false || held === null) {
       this.context.outcome(Kind['not-extended'], lock, 'lost');

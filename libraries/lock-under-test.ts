@@ -53,7 +53,8 @@ export type MakeLock = (bed: TestBed) => LockUnderTest | Promise<LockUnderTest>;
  * What a held lock may say of itself; the first of these that is there counts: `remaining()` (ms left), `expiration`,
  * `expiresAt` or `validUntil` (ms by `Date.now`, or a `Date`), `isAcquired` or `isHeld` (or a method of that name),
  * `isValid()` or `isExpired()` (a method or a getter), `signal` (held until it aborts). What compares clocks is asked for each
- * instant that matters, and needs no timer. A lock that says nothing is taken to be held until `ttlMs` after `acquire` was called.
+ * instant that matters, and needs no timer. A lock that says nothing is taken to be held for `ttlMs` from the call of `acquire` on,
+ * less 1 % and 2 ms for clock errors.
  */
 export interface HeldLock {
   remaining?(): number;
@@ -128,6 +129,11 @@ export function heldInRoutine(given: unknown): HeldLock {
   if (typeof given !== 'object' || given === null || heldShapeError({ release: () => {} }, given) !== null) return {};
   const { signal } = given as HeldLock;
   return signal === undefined || signal instanceof AbortSignal ? given : {};
+}
+
+/** Whether a held lock says nothing of itself. */
+export function saysNothing(held: unknown): boolean {
+  return Number.isNaN(readHoldEnd(held, 0, Number.NaN));
 }
 
 /** Calls what gives a held lock back. */
