@@ -8,10 +8,15 @@ const ids = Object.keys(PROPERTIES) as PropertyId[];
 
 const HEAD = `# Properties
 
-What is watched, by the only names that code, files and output use. *Belief*: what clients take for true. *State*: what is behind
-it on the nodes. *Effect*: what reaches the protected resource. *Liveness*: what keeps others out for longer than it has to.
-*Harness*: what makes the simulator worth anything. The words for assumptions are those of \`properties/assumptions.ts\`; what each
-is worth, to the microsecond, is in [results.md](results.md).
+Lockstep checks these properties. Code, files and output use the same names.
+
+* *Belief*: what clients conclude about their locks.
+* *State*: what the nodes hold to back it.
+* *Effect*: what reaches the protected resource.
+* *Liveness*: what blocks other clients for longer than necessary.
+* *Harness*: what makes the simulator trustworthy.
+
+Assumptions have the names of \`properties/assumptions.ts\`. [results.md](results.md) gives the bound of each to the microsecond.
 
 ## The three guarantees of the redis.io page
 
@@ -33,13 +38,13 @@ function text(): string {
     return `| \`${id}\` | ${kind} | ${definition} | ${conditions(id)} | \`${monitor}\` |`;
   });
   return [
-    `${HEAD}| guarantee | property | what is checked | what it needs |`,
+    `${HEAD}| guarantee | property | what is checked | assumes |`,
     '|---|---|---|---|',
     ...guarantees,
     '',
     '## All properties',
     '',
-    '| id | kind | definition | assumes | watched in |',
+    '| id | kind | definition | assumes | checked in |',
     '|---|---|---|---|---|',
     ...rows,
     '',
