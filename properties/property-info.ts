@@ -100,7 +100,7 @@ export const PROPERTIES: Readonly<Record<PropertyId, PropertyInfo>> = {
     kind: 'effect',
     definition:
       'Fencing tokens of successive holders rise, those of overlapping holders differ, a resource refuses lower tokens only, and no client is told that no tokens are left. (Tokens rise without `counters`, too.)',
-    assumes: ['counters', 'same-nodes'],
+    assumes: ['counters', 'same-membership'],
     monitor: 'properties/monitors/fencing.ts',
   },
   'release-to-all': {
@@ -120,7 +120,7 @@ export const PROPERTIES: Readonly<Record<PropertyId, PropertyInfo>> = {
     kind: 'liveness',
     definition:
       'A client that keeps trying has the lock after one release time-out, one attempt, one pause and one more attempt; keys of other clients end with their TTL, attempts are not used up without pauses, and a lock that extends itself ends after (M + 1) TTLs.',
-    assumes: ['same-nodes'],
+    assumes: ['same-membership'],
     while: `no other client asks for or holds the resource, every node is in order, and ${CALM}`,
     monitor: 'properties/monitors/liveness/uncontended-wait.ts',
     guarantee: 'Liveness property A: deadlock free',
@@ -129,7 +129,7 @@ export const PROPERTIES: Readonly<Record<PropertyId, PropertyInfo>> = {
     kind: 'liveness',
     definition:
       'The same with a minority of the nodes dead, hung, refusing or partitioned throughout; besides, no call takes longer than its own time-outs, and no client gives up before its attempts are used up.',
-    assumes: ['same-nodes'],
+    assumes: ['same-membership'],
     while: `no other client asks for or holds the resource, the same majority is in order throughout, and ${CALM}; for calls that return: always`,
     monitor: 'properties/monitors/liveness/uncontended-wait.ts',
     guarantee: 'Liveness property B: fault tolerance',
@@ -138,7 +138,7 @@ export const PROPERTIES: Readonly<Record<PropertyId, PropertyInfo>> = {
     kind: 'liveness',
     definition:
       'Of several clients that keep trying, one has the lock before each has failed more than ten times; and time advances while they try.',
-    assumes: ['same-nodes'],
+    assumes: ['same-membership'],
     while: `pauses between attempts have jitter, a majority of the nodes is in order and free, and ${CALM}`,
     monitor: 'properties/monitors/liveness/progress.ts',
   },
