@@ -12,8 +12,8 @@ import { whole, wordList } from './values.js';
 const MOST_ROUNDS = 1_000;
 
 const EXAMPLES = `
-Nodes: those that LOCKSTEP_REDIS names (redis://…,redis://…), else own processes of the redis-server
-or valkey-server on the PATH. Other libraries take part as far as they are installed.
+Nodes are those in LOCKSTEP_REDIS (redis://…,redis://…), or else own processes of the redis-server or valkey-server on
+the PATH. Other libraries are measured if they are installed.
 
 Examples:
   lockstep bench                          five nodes, about ten minutes
@@ -21,29 +21,29 @@ Examples:
   lockstep bench --shapes serial --healths healthy,one-stopped --rounds 7
   lockstep bench --no-peers --shapes serial --healths healthy --clients node-redis@5,node-redis@6
   lockstep bench --require                exits with 4 if a threshold is missed
-  lockstep bench --safety                 exits with 1 if the lock claims what it has not`;
+  lockstep bench --safety                 exits with 1 if the lock believes in a lost hold`;
 
 /** Defines `bench`. */
 export function defineBench(program: Command, io: Io, finish: Finish): void {
   program
     .command('bench')
-    .description('measure the lock on real Redis, beside other libraries and bare commands')
+    .description('benchmark the lock on real Redis, against other libraries and bare commands')
     .addOption(listOption('--nodes <n,…>', 'numbers of nodes (5)', wholes(1, MOST_NODES)))
     .addOption(listOption('--shapes <s,…>', `of ${SHAPES.join(', ')} (all)`, wordList('a shape', SHAPES)))
     .addOption(listOption('--healths <h,…>', `of ${HEALTHS.join(', ')} (all)`, wordList('a health', HEALTHS)))
     .addOption(option('--rounds <n>', 'measured rounds (21)', whole(1, MOST_ROUNDS)))
-    .addOption(option('--effort <x>', 'scales what is done in a round (1)', positive))
+    .addOption(option('--effort <x>', 'scale the work of a round (1)', positive))
     .addOption(
       listOption(
         '--clients <c,…>',
-        `the lock on these clients too, each beside its own floor: ${CLIENT_LIBRARIES.join(', ')} (none)`,
+        `also measure the lock on these clients, each against its own baseline: ${CLIENT_LIBRARIES.join(', ')} (none)`,
         wordList('a client', CLIENT_LIBRARIES),
       ),
     )
-    .option('--no-peers', 'measure no other libraries')
-    .option('--picture <file.svg>', 'draw the result too')
+    .option('--no-peers', 'do not measure other libraries')
+    .option('--picture <file.svg>', 'also draw the result')
     .option('--require', 'exit with 4 if a threshold is missed')
-    .option('--safety', 'no benchmark: act out what has fooled locks, and compare what they claim')
+    .option('--safety', 'instead of a benchmark, run known failures of locks, and compare what the locks believe')
     .option('--json', 'print one JSON object')
     .addHelpText('after', EXAMPLES)
     .action(async (flags: BenchFlags) => {

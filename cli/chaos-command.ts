@@ -8,36 +8,37 @@ import { listOption, option } from './option.js';
 import { whole, wordList } from './values.js';
 
 const EXAMPLES = `
-Client processes take and release locks on real nodes. Meanwhile these are killed, stopped and cut off, and clocks are
-skewed: first within what the lock assumes, then outside of it, where nodes restart at once without their keys. What the
-clients saw is checked as by "verify". Exits with 1 for a violation within, and with 2 if none shows outside.
+Client processes acquire and release locks on real nodes. Meanwhile, nodes and clients are killed, stopped and
+partitioned, and clocks of nodes drift and step. The first part keeps the lock's assumptions. The second part exceeds them: nodes restart
+at once without their keys. The histories of the clients are checked as by "verify". Exits with 1 for a violation in the
+first part, and with 2 if the second part has none.
 
 Examples:
-  lockstep chaos                        a minute within the assumptions, and as long outside
+  lockstep chaos                        a minute within the assumptions, and a minute beyond them
   lockstep chaos --duration 10m --seed 7
                                         the same faults at the same times, as far as the machine keeps them
   lockstep chaos --clients ioredis@6,node-redis@6,iovalkey --simulated redis@8.4.0,valkey@9.0.0
-                                        processes with a client each, in turns; servers with IFEQ among the nodes`;
+                                        client libraries in turn; servers with IFEQ among the nodes`;
 
 /** Defines `chaos`. */
 export function defineChaos(program: Command, io: Io, finish: Finish): void {
   program
     .command('chaos')
-    .description('inject faults into real nodes, and check what clients saw')
-    .addOption(option('--duration <time>', 'of the part within the assumptions (60s)', parseDuration))
+    .description('inject faults into real nodes, and check the histories of clients')
+    .addOption(option('--duration <time>', 'duration of the part within the assumptions (60s)', parseDuration))
     .addOption(option('--seed <text>', 'random seed of the faults (random)', (text) => text))
     .addOption(option('--nodes <n>', 'number of nodes (5)', whole(1, MOST_NODES)))
     .addOption(
       listOption(
         '--clients <c,…>',
-        `what the processes use, in turns: ${CHAOS_CLIENTS.join(', ')} (ioredis@5)`,
+        `client libraries of the processes, in turn: ${CHAOS_CLIENTS.join(', ')} (ioredis@5)`,
         wordList('a client', CHAOS_CLIENTS),
       ),
     )
     .addOption(
       listOption(
         '--simulated <e,…>',
-        `the last nodes, as simulated servers: ${SIMULATED_EDITIONS.join(', ')} (none)`,
+        `run the last nodes as simulated servers: ${SIMULATED_EDITIONS.join(', ')} (none)`,
         wordList('an edition', SIMULATED_EDITIONS),
       ),
     )

@@ -19,61 +19,62 @@ const MOST_CLIENTS = 16;
 const MOST_RUNS = 1_000_000_000_000;
 
 const EXAMPLES = `
-Without --faults: all that the lock claims to withstand, up to the edge of its assumptions.
-With --faults crash=1,clock-step=50ms: only these, in these amounts, whatever the lock assumes; none: no fault.
-With --faults +crash=1,-suspend: the default, with more of one kind and without another.
-  crash=N, power-loss=N                  nodes whose process dies, or that lose their power
+Without --faults: every fault that the lock tolerates, up to the bounds of its assumptions.
+With --faults crash=1,clock-step=50ms: only these faults, in these amounts, even beyond the assumptions.
+With --faults none: no fault.
+With --faults +crash=1,-suspend: the default, with more of one fault and without another.
+  crash=N, power-loss=N                  nodes whose process dies, or that lose power
   pause=N, suspend=N, client-crash=N, partition=N
-                                         at most so many a run
+                                         maximum number per run
   failover=N, data-loss=N, error-replies=N
-                                         nodes that fail over, lose keys, answer with errors
-  wall-step=N                            clients' wall clocks that are set, by any time
+                                         nodes that fail over, lose keys, return errors
+  wall-step=N                            clients whose wall clock is set, by any amount
   replica-lag=100ms                      how far replicas are behind
-  clock-step=50ms, clock-drift=1%        clock steps in sum, rate error of clocks
-  late=100%                              writes as late as this share of what their check allows
+  clock-step=50ms, clock-drift=1%        sum of clock steps, rate error of clocks
+  late=100%                              delay of writes, as a share of what their check allows
   loss=2%, duplicate=2%, delay=2%        shares of messages
-What a crash or a loss of power leaves of a node is a matter of --persistence.
+--persistence decides which data survive a crash or a power loss.
 
-Properties, several with commas between:
+Properties, separated by commas:
 ${wrapped(SEARCHED)}
-With fencing among them, locks come with fencing tokens, and the resource looks at them.
-Without --properties: mutual-exclusion, quorum-backed and no-stale-write. Where the search goes beyond what
-the lock assumes, the last two count only in schedules that keep to it.
+With fencing among them, locks have fencing tokens, and the resource checks them.
+Without --properties: mutual-exclusion, quorum-backed and no-stale-write. If the faults exceed the lock's
+assumptions, the last two count only in schedules that keep the assumptions.
 
 Strategies:
 ${STRATEGY_NAMES.map((name) => `  ${name.padEnd(13)}${STRATEGY_INFO[name].story}`).join('\n')}
 
-Known schedules are replayed first: those in .lockstep/failures and those that are committed in
-lockstep/regressions. One that does not reproduce as it was written down ends it with 3. A failure is replayed
-with today's --profile, --nodes, --ttl, --drift-allowance, --target-votes, --persistence and --restart-delay
-too, where they are given: it still fails, or passes. One that is committed and still fails ends it with 1.
+check first replays known schedules: found failures in .lockstep/failures, and committed ones in
+lockstep/regressions. If one does not reproduce its recorded verdict, check exits with 3. If you give
+--profile, --nodes, --ttl, --drift-allowance, --target-votes, --persistence or --restart-delay, each failure is
+also replayed with these values: it still fails, or it passes. If a committed one still fails, check exits with 1.
 
 Examples:
-  lockstep check                                      the safe configuration
-  lockstep check --demo                               a violation, to see what one looks like
-  lockstep check --faults crash=1 --restart-delay 0   nodes that crash come back at once, empty
+  lockstep check                                      search within the assumptions
+  lockstep check --demo                               show an example of a violation
+  lockstep check --faults crash=1 --restart-delay 0   crashed nodes restart at once, without their data
   lockstep check --faults crash=1 --restart-delay 0 --persistence everysec
                                                       a process dies while its fsync runs
   lockstep check --exceed restart-delay               exceed one bound by 2 %: the search should now fail
   lockstep check --nodes 3 --ttl 10s --budget 30s
-  lockstep check --reporter junit                     for continuous integration; or github, minimal, json
-  lockstep check S13                                  around the cluster and faults of a scenario`;
+  lockstep check --reporter junit                     for CI; or github, minimal, json
+  lockstep check S13                                  search around the cluster and faults of a scenario`;
 
 /** The flags that say what is searched, and how much of it. */
 export function searchOptions(command: Command): Command {
   return command
     .addOption(option('--nodes <n>', 'number of nodes (5)', whole(1, MOST_NODES)))
     .addOption(option('--clients <n>', 'number of clients (3)', whole(1, MOST_CLIENTS)))
-    .addOption(listOption('--ttl <duration,…>', 'time to live of keys, one a run (1s,10s,30s)', ttls))
+    .addOption(listOption('--ttl <duration,…>', 'time to live of keys, one of these per run (1s,10s,30s)', ttls))
     .addOption(option('--drift-allowance <percent>', 'share of the TTL kept back for clock errors (1%)', percent))
     .addOption(
-      listOption('--faults <list>', 'only these faults, none, or changes of the default; see below', faultChoice),
+      listOption('--faults <list>', 'only these faults, none, or changes to the default; see below', faultChoice),
     )
-    .addOption(option('--restart-delay <duration|ttl>', 'crashed nodes come back after this', delayOrTtl))
+    .addOption(option('--restart-delay <duration|ttl>', 'downtime of a node after a crash', delayOrTtl))
     .addOption(
       option(
         '--persistence <none|rdb|everysec|always>',
-        'what survives a crash or a loss of power (none)',
+        'which data survive a crash or a power loss (none)',
         word('none', 'rdb', 'everysec', 'always'),
       ),
     )
@@ -83,12 +84,14 @@ export function searchOptions(command: Command): Command {
     .addOption(
       option('--strategy <name>', 'how to generate schedules (combination); see below', word(...STRATEGY_NAMES)),
     )
-    .option('--profile <profile>', 'the client profile that clients follow (reference)')
-    .addOption(option('--runs <n>', 'schedules to generate (10000; with --budget, no limit)', whole(1, MOST_RUNS)))
+    .option('--profile <profile>', 'client profile of all clients (reference)')
+    .addOption(
+      option('--runs <n>', 'number of schedules to generate (10000; with --budget, no limit)', whole(1, MOST_RUNS)),
+    )
     .addOption(option('--budget <duration>', 'stop after this long', parseDuration))
     .addOption(workersOption())
     .option('--seed <text>', 'random seed (1)')
-    .addOption(listOption('--properties <list>', 'what must hold; see below', searched));
+    .addOption(listOption('--properties <list>', 'properties to check; see below', searched));
 }
 
 /** Defines `check`. */
@@ -98,11 +101,11 @@ export function defineCheck(program: Command, io: Io, finish: Finish): void {
     .description('search for a schedule that breaks the lock (the default verb)')
     .argument('[scenario]', 'search around this scenario (an id of the catalogue, or a file)');
   searchOptions(command)
-    .option('--no-shrink', 'leave a failing schedule as it was found')
-    .option('--regressions <folder>', 'schedules to replay first (lockstep/regressions, where it is there)')
-    .option('--no-regressions', 'replay neither these nor the found failures first')
-    .option('--report <path>', 'where the HTML report goes (a failure: beside its schedule)')
-    .option('--demo', 'search where a violation is known to be; exits 0 if found, else 3')
+    .option('--no-shrink', 'do not shrink a failing schedule')
+    .option('--regressions <folder>', 'folder of schedules to replay first (lockstep/regressions, if it exists)')
+    .option('--no-regressions', 'do not replay known schedules first')
+    .option('--report <path>', 'write the HTML report here (a failure: beside its schedule)')
+    .option('--demo', 'search a configuration with a known violation; exit with 0 if found, else with 3')
     .addOption(reporterOption())
     .option('--json', 'print one JSON object')
     .addHelpText('after', EXAMPLES)

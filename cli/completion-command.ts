@@ -4,7 +4,7 @@ import type { Finish, Io } from './io.js';
 import { flag, word } from './values.js';
 
 const EXAMPLES = `
-Prints a script that completes verbs, flags and the ids of scenarios for a command named lockstep.
+The script completes verbs, flags and ids of scenarios for a command named lockstep.
 
 Examples:
   lockstep completion bash      in ~/.bashrc: eval "$(lockstep completion bash)"
@@ -15,7 +15,7 @@ Examples:
 export function defineCompletion(program: Command, io: Io, finish: Finish): void {
   program
     .command('completion')
-    .description('print a script that completes commands in a shell')
+    .description('print a shell completion script')
     .argument('<shell>', SHELLS.join(', '), flag('completion', word(...SHELLS)))
     .addOption(new Option('--json', 'print one JSON object').hideHelp())
     .addHelpText('after', EXAMPLES)

@@ -3,8 +3,8 @@ import type { DoctorFlags } from './flags.js';
 import type { Finish, Io } from './io.js';
 
 const EXAMPLES = `
-Nothing but Node is needed to simulate, search, explore and replay. LOCKSTEP_REQUIRE=redis,docker,browser,spin,faketime
-names what must be there: exits with 2 if something of it is not, or Node is too old.
+Simulation, search, exploration and replay need only Node. LOCKSTEP_REQUIRE=redis,docker,browser,spin,faketime lists
+dependencies that must be present: exits with 2 if one is missing, or if Node is too old.
 
 Examples:
   lockstep doctor
@@ -14,7 +14,7 @@ Examples:
 export function defineDoctor(program: Command, io: Io, finish: Finish): void {
   program
     .command('doctor')
-    .description('what was found on this machine, and what each absence costs')
+    .description('check for optional dependencies, and say what needs them')
     .option('--json', 'print one JSON object')
     .addHelpText('after', EXAMPLES)
     .action(async (flags: DoctorFlags) => {

@@ -15,8 +15,8 @@ Examples:
 export function defineHelp(program: Command): void {
   program
     .command('help')
-    .description('print the help of a verb, or this')
-    .argument('[verb...]', 'a verb, and what is below it')
+    .description('print the help of a verb, or this list')
+    .argument('[verb...]', 'a verb, and its subcommand')
     .addHelpText('after', EXAMPLES)
     .action((names: readonly string[]) => names.reduce(below, program).outputHelp());
 }

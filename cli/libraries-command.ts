@@ -10,21 +10,20 @@ const MOST_NODES = 31;
 const MOST_RUNS = 1_000_000;
 
 const EXAMPLES = `
-Each library runs unmodified inside the simulated world, once for each class of faults, in a fresh
-worker. A cell says in how many of its runs something was violated. These are shares of the schedules
-that this search draws, not rates in production. A violation is "inside" if its schedule keeps to what
-Redlock assumes. Counterexamples go to .lockstep/libraries, each with the page of its recorded
-run. Exits with 1 if a library of your own (--file) is violated inside.
+Each library runs unmodified in the simulated world, once per fault class, in a fresh worker. A cell says how many of its
+schedules violate a property. These are shares of the generated schedules, not rates in production. A violation is
+"inside" if its schedule keeps the assumptions of Redlock. Counterexamples go to .lockstep/libraries, each with a page
+of its recorded run. Exits with 1 if a library of your own (--file) has a violation inside.
 
 Examples:
   lockstep libraries
   lockstep libraries --only redlock4,redlock5 --fault-classes spikes-reordering,even --runs 200
   lockstep libraries --file ./my-lock.ts
-  lockstep libraries --file ./my-lock.ts --nodes 1     a lock that is made for a single node
+  lockstep libraries --file ./my-lock.ts --nodes 1     a lock for a single node
   lockstep libraries --pair redlock4,redis-semaphore   may both run at once, as in a migration?
   lockstep libraries --replay .lockstep/libraries/redlock5-even-hang.json --only redlock5
   lockstep libraries --replay .lockstep/libraries/redlock5-even-hang.json --only redlock5 --open
-                                                       what was recorded of it, as a page`;
+                                                       the recorded run as a page`;
 
 function words(text: string): string[] {
   return text.split(',').map((it) => it.trim());
@@ -39,20 +38,18 @@ export function defineLibraries(program: Command, io: Io, finish: Finish): void 
   program
     .command('libraries')
     .description('test npm lock libraries, or your own, in the simulator')
-    .addOption(listOption('--only <ids>', 'only these, with commas between (all)', words))
+    .addOption(listOption('--only <ids>', 'only these libraries, separated by commas (all)', words))
     .option('--file <file>', 'a lock of your own: a module that exports makeLock({ nodes })')
-    .addOption(
-      listOption('--pair <old,joining>', 'two libraries beside each other on one lock, as in a migration', words),
-    )
-    .option('--pairs', 'all libraries beside each other, two by two')
-    .option('--same-key', 'of pairs: give one of the two the key of the other for a name')
-    .addOption(listOption('--fault-classes <ids>', 'only these classes of faults, with commas between (all)', words))
-    .addOption(option('--runs <n>', 'schedules for each cell (50)', MOST_RUNS))
+    .addOption(listOption('--pair <old,joining>', 'two libraries together on one lock, as in a migration', words))
+    .option('--pairs', 'all pairs of libraries')
+    .option('--same-key', 'with pairs: make both libraries use one key')
+    .addOption(listOption('--fault-classes <ids>', 'only these fault classes, separated by commas (all)', words))
+    .addOption(option('--runs <n>', 'number of schedules per cell (50)', MOST_RUNS))
     .option('--seed <text>', 'random seed (lockstep)')
-    .addOption(option('--nodes <n>', 'nodes of each run: 1 for a lock that is made for one (5)', MOST_NODES))
+    .addOption(option('--nodes <n>', 'number of nodes: 1 for a lock for one node (5)', MOST_NODES))
     .addOption(workersOption())
-    .option('--no-shrink', 'do not shrink counterexamples, nor write them')
-    .option('--replay <file>', 'show a schedule with a library instead')
+    .option('--no-shrink', 'neither shrink nor write counterexamples')
+    .option('--replay <file>', 'replay a schedule with a library instead')
     .addOption(
       new Option('--format <name>', 'with --replay: text, or html (a page of the recorded run)').argParser(
         flag('--format', word('text', 'html')),

@@ -6,8 +6,8 @@ import type { Finish, Io } from './io.js';
 export function defineList(program: Command, io: Io, finish: Finish): void {
   program
     .command('list')
-    .description('the scenarios, with their verdicts; or the policies')
-    .option('--profiles', 'the client profiles instead: the policy of each known client, and where it was read')
+    .description('list scenarios with their verdicts, or client profiles')
+    .option('--profiles', 'list the client profiles: the policy of each known client, and its source')
     .option('--json', 'print one JSON object')
     .addHelpText('after', '\nExamples:\n  lockstep list\n  lockstep list --profiles\n  lockstep replay S03')
     .action(async (flags: ListFlags) => {

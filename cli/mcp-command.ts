@@ -5,10 +5,9 @@ import type { Finish, Io } from './io.js';
 import { option } from './option.js';
 
 const EXAMPLES = `
-Speaks the Model Context Protocol over stdin and stdout, for programs that write code. Its tools are audit (a
-file below the root, or the text of one), replay (of a finding) and rules; what they answer is what
-audit --json prints. A call ends after --limit with what was found until then. Files are run, as by audit:
-the root bounds what is named, and is no sandbox.
+Speaks the Model Context Protocol over stdin and stdout, for coding assistants. Its tools are audit (a file below the
+root, or the text of a file), replay (of a finding) and rules. Their answers are the output of audit --json. A call ends
+after --limit with the findings so far. Files are run, as by audit: the root limits paths, and is not a sandbox.
 
 Examples:
   lockstep mcp
@@ -18,10 +17,10 @@ Examples:
 export function defineMcp(program: Command, io: Io, finish: Finish): void {
   program
     .command('mcp')
-    .description('serve audits to assistants, over stdio')
-    .option('--root <folder>', 'nothing above it is read or written (the working directory)')
+    .description('serve audits to coding assistants, over stdio')
+    .option('--root <folder>', 'read and write nothing outside this folder (the working directory)')
     .addOption(
-      option('--limit <duration>', 'longest time of a call (50s): many clients wait for a minute', parseDuration),
+      option('--limit <duration>', 'time limit of a call: many clients wait for a minute (50s)', parseDuration),
     )
     .addHelpText('after', EXAMPLES)
     .action(async (flags: McpFlags) => {

@@ -12,11 +12,10 @@ const MOST_RUNS = 1_000_000_000;
 const MOST_SEEDS = 1_000;
 
 const EXAMPLES = `
-Each bug is one changed line of the policy or of the cluster. It is hunted once for each seed; a search
-that does not catch it counts as --runs histories. Exits with 4 if a bug gets away in half of its searches.
-A third of the bugs, drawn by their names, is held out: nobody tunes the search by them. What is
-caught, and after how many schedules, is the same with any number of workers; the CPU time is that of the
-worker's process, its start left out.
+Each mutant is one changed line of the policy or of the cluster. There is one search per mutant and seed. A search that
+does not detect its mutant counts as --runs schedules. Exits with 4 if a mutant survives half of its searches.
+A third of the mutants, selected by name, is held out: the search is not tuned with them. Detections and their numbers
+of schedules do not depend on the number of workers. The CPU time is that of the worker's process, without its start.
 
 Examples:
   lockstep mutants
@@ -27,10 +26,10 @@ Examples:
 export function defineMutants(program: Command, io: Io, finish: Finish): void {
   program
     .command('mutants')
-    .description('measure how fast the search detects planted bugs')
-    .addOption(option('--runs <n>', 'schedules of one search at most (10000)', whole(1, MOST_RUNS)))
-    .addOption(option('--seeds <n>', 'searches for each bug (15)', whole(1, MOST_SEEDS)))
-    .addOption(option('--strategy <name>', 'how to draw schedules (combination)', word(...STRATEGY_NAMES)))
+    .description('measure how fast the search detects planted bugs (mutants)')
+    .addOption(option('--runs <n>', 'maximum number of schedules per search (10000)', whole(1, MOST_RUNS)))
+    .addOption(option('--seeds <n>', 'number of searches per mutant (15)', whole(1, MOST_SEEDS)))
+    .addOption(option('--strategy <name>', 'how to generate schedules (combination)', word(...STRATEGY_NAMES)))
     .addOption(workersOption())
     .option('--strategies', 'compare all strategies')
     .addOption(reporterOption())

@@ -7,55 +7,55 @@ import { reporterOption } from './reporters/option.js';
 import { flag, word } from './values.js';
 
 const EXAMPLES = `
-Exits with 0 if what the scenario expects is there, and 3 if not; for a schedule that expects
-nothing, and with a mitigation on which the scenario says nothing, with 1 if it is violated. Fates
-that match no message, and faults and locks dated after the end, are named; where they are all that
-is wrong, it is inconclusive, and exits with 2.
+Exits with 0 if the scenario gives its expected verdict, and with 3 if not. Without an expected verdict
+(a schedule without one, or a mitigation that the scenario does not mention), a violation exits with 1.
+Message fates that match no message, and faults and locks after the end, are reported. If nothing else
+is wrong, the verdict is inconclusive, and the exit code 2.
 
-With --diff, exits with 0, or with 3 if one of the two runs is not what is expected of it.
+With --diff, exits with 0, or with 3 if one of the two runs does not give its expected verdict.
 
-With --real, the schedule is played on real nodes at a pace at which its simulated verdict stands
-whatever a real machine adds to its times, and exits with 0 if the verdicts agree, 3 if they differ,
-and 2 if it cannot be played: its margin is below the noise, or the fault is not ours to make.
+With --real, the schedule runs on real nodes, at a time scale at which its simulated verdict survives
+the timing noise of a real machine. Exits with 0 if the verdicts agree, with 3 if they differ, and with
+2 if the schedule cannot be replayed: its margin is below the noise, or the fault cannot be injected.
 
 Examples:
   lockstep replay S03
   lockstep replay .lockstep/failures/1-139.json
-  lockstep replay S03 --with persistence=always       would it have helped?
+  lockstep replay S03 --with persistence=always       with a mitigation
   lockstep replay S03 --with persistence=always --diff
-                                                      where do the two runs part?
-  lockstep replay S03 --diff S04 --open               two schedules beside each other, as a page
-  lockstep replay S03 --explain                       what is each piece good for?
-  lockstep replay S03 --open                          a page to look at it, event for event
+                                                      where do the two runs diverge?
+  lockstep replay S03 --diff S04 --open               two schedules side by side, as a page
+  lockstep replay S03 --explain                       which parts of the schedule are needed?
+  lockstep replay S03 --open                          a page with each event
   lockstep replay S03 --format svg > S03.svg          a picture
   lockstep replay S03 --format json                   the whole trace
   lockstep replay S03 --real                          the same on five redis-server processes
-  lockstep replay S03 --real --open                   what was seen of it there, as a page
+  lockstep replay S03 --real --open                   the observed run as a page
   lockstep replay --all                               every scenario, with its variants`;
 
 /** Defines `replay`. */
 export function defineReplay(program: Command, io: Io, finish: Finish): void {
   const format = new Option(
     '--format <name>',
-    'text, html (a report), svg (a picture), mermaid, json (the trace) or perfetto',
+    'output: text, html (a report), svg (a picture), mermaid, json (the trace) or perfetto',
   ).default('text');
   program
     .command('replay')
-    .description('run one schedule again')
-    .argument('[scenario]', 'an id of the catalogue or of a found failure, or a file')
-    .option('--all', 'the whole catalogue, each scenario with its variants')
+    .description('re-run a scenario or a saved failure')
+    .argument('[scenario]', 'id of a scenario or of a found failure, or a file')
+    .option('--all', 'replay the whole catalogue, each scenario with its variants')
     .addOption(format.argParser(flag('--format', word('text', 'html', 'svg', 'mermaid', 'json', 'perfetto'))))
     .option('--open', 'write the HTML report, and open it')
     .addOption(
       new ListOption(
         '--with <mitigation>',
-        'with this mitigation, as in persistence=always; may be repeated',
+        'apply this mitigation, as in persistence=always; may be repeated',
         (texts) => [...texts],
       ),
     )
-    .option('--diff [other]', 'where the run parts from another one, side by side; alone: from itself, --with')
-    .option('--explain', 'leave out each piece by itself, and say what happens')
-    .option('--real', 'on real Redis nodes, beside the simulator; own processes of redis-server or valkey-server')
+    .option('--diff [other]', 'show where the run diverges from another one, or (alone) from itself under --with')
+    .option('--explain', 'remove each part of the schedule in turn, and report the verdict')
+    .option('--real', 'also replay on real Redis nodes: own processes of redis-server or valkey-server')
     .addOption(reporterOption())
     .option('--json', 'print one JSON object')
     .addHelpText('after', EXAMPLES)

@@ -12,10 +12,10 @@ import { workersOption } from './workers.js';
 const MOST_RUNS = 1_000_000_000;
 
 const EXAMPLES = `
-How many violations a year are to be expected of a system, with a 95 % interval, by cause, and with each change that its
-client and its servers have. The assumptions come first: the figure is worth as much as they are.
+Estimates the violations per year of a system, with a 95 % interval: by cause, and after each change that its client and
+servers allow. The assumptions are printed first: the estimate is only as good as they are.
 
-The file describes the system, as for "lockstep advise", and how often things happen:
+The file describes the system, as for "lockstep advise", and the rates of events:
   { "nodes": { "count": 3, "persistence": "everysec", "restart": "1s", "supervisor": "systemd" },
     "client": { "library": "redsync-4", "ttl": "8s" },
     "rates": { "locks": { "perDay": 20000, "contended": "20%",
@@ -23,42 +23,42 @@ The file describes the system, as for "lockstep advise", and how often things ha
                "crashes": { "perMonth": 0.5, "for": "1s..30s" },
                "clockSteps": { "perYear": 4, "by": "128ms..10s" },
                "pauses": [{ "perDay": 2000, "for": "10ms..200ms" }, { "perMonth": 5, "for": "1s..20s" }] } }
-A rate is of one node or one client. A list of entries is a histogram. "typical" in place of a rate takes what was
-published (--typical shows it, with sources), and both ends of it are estimated. docs/guide-risk.md has all fields.
+A rate is per node or per client. A list of entries is a histogram. "typical" in place of a rate uses a published range
+(--typical shows it, with sources), and both of its ends are estimated. docs/guide-risk.md has all fields.
 
-Each cause comes with a run that shows it, in .lockstep/risk, for "lockstep replay".
+Each cause has a run that shows it, in .lockstep/risk, for "lockstep replay".
 
-Exits with 0, with 1 if --at-most is given and the upper end of the interval is above it, with 130 when interrupted.
+Exits with 0. Exits with 1 if the upper end of the interval is above --at-most, and with 130 when interrupted.
 
 Examples:
   lockstep risk examples/risk/system.json
   lockstep risk examples/risk/system.json --profile reference --persistence always
   lockstep risk examples/risk/system.json --at-most 0.01 --no-changes --json
   lockstep risk examples/risk/system.json --report risk.html
-  lockstep risk --typical                             what is known of how often things happen`;
+  lockstep risk --typical                             published rates of events`;
 
 /** Defines `risk`. */
 export function defineRisk(program: Command, io: Io, finish: Finish): void {
   program
     .command('risk')
-    .description('violations to be expected a year, with an interval, by cause and by change')
-    .argument('[file]', 'a description of the system with its rates: JSON, TypeScript or JavaScript')
-    .option('--profile <profile>', 'another client than that of the file, as list --profiles names it')
+    .description('estimate violations per year, with an interval, by cause and by change')
+    .argument('[file]', 'description of the system with its rates: JSON, TypeScript or JavaScript')
+    .option('--profile <profile>', 'client profile instead of that of the file; see list --profiles')
     .addOption(
       option(
         '--persistence <none|rdb|everysec|always>',
-        'what survives a crash or a loss of power, on all nodes',
+        'which data survive a crash or a power loss, on all nodes',
         word('none', 'rdb', 'everysec', 'always'),
       ),
     )
-    .addOption(option('--nodes <n>', 'another number of nodes, each as the first one', whole(1, MOST_NODES)))
+    .addOption(option('--nodes <n>', 'number of nodes, each like the first one of the file', whole(1, MOST_NODES)))
     .addOption(option('--ttl <duration>', 'time to live of locks', wholeMs))
-    .addOption(option('--restart-delay <duration>', 'the soonest that a stopped node serves again', parseDuration))
-    .addOption(option('--at-most <n>', 'exit with 1 if more violations a year are possible', amount))
-    .option('--no-changes', 'estimate the system as it is, and no changes of it')
-    .option('--typical', 'print what was published on how often things happen, and estimate nothing')
-    .addOption(option('--runs <n>', 'runs of the engine for each estimate (40000)', whole(100, MOST_RUNS)))
-    .option('--seed <text>', 'where chance begins ("1")')
+    .addOption(option('--restart-delay <duration>', 'least downtime of a stopped node', parseDuration))
+    .addOption(option('--at-most <n>', 'exit with 1 if the interval allows more violations per year', amount))
+    .option('--no-changes', 'estimate the system only as it is, without changes')
+    .option('--typical', 'print published rates of events, and estimate nothing')
+    .addOption(option('--runs <n>', 'number of simulated runs per estimate (40000)', whole(100, MOST_RUNS)))
+    .option('--seed <text>', 'random seed (1)')
     .addOption(workersOption())
     .option('--report <file.html>', 'write the estimate as a page')
     .option('--json', 'print one JSON object')

@@ -32,10 +32,10 @@ const DEFAULT_VERB = 'check';
 /** What somebody sees who has only just met the command. */
 const DEMONSTRATION: readonly string[] = [DEFAULT_VERB, '--demo'];
 const CONFIGURATION = `
-Flags may be written down by verb in lockstep.config.{ts,mjs,js,json}, as in { "check": { "ttl": "5s" } }; what the
-command line says comes first. --config <file> reads another one, --no-config none.
+Defaults of flags may be set by verb in lockstep.config.{ts,mjs,js,json}, as in { "check": { "ttl": "5s" } }. Flags on the
+command line override them. --config <file> reads another file, --no-config reads none.
 
-A flag that takes a list may be repeated, and its lists add up; any other may be given once.`;
+A flag with a list may be repeated, and its lists add up. Any other flag may be given once.`;
 const EXIT_CODES = `
 Exit codes: 0 passed or reproduced · 1 violated or unavailable · 2 inconclusive · 3 not reproduced ·
 4 too slow · 64 wrong usage or input · 70 internal error · 130 interrupted`;
@@ -81,7 +81,7 @@ const WIDEST_HELP = 120;
 
 function makeProgram(io: Io, finish: Finish): Command {
   const program = new Command('lockstep')
-    .description('Searches for the schedule that breaks a distributed lock.')
+    .description('Find schedules that break a distributed lock.')
     .version(version(), '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print this help')
     .helpCommand(false)
@@ -95,7 +95,7 @@ function makeProgram(io: Io, finish: Finish): Command {
     })
     .addHelpText(
       'after',
-      `\nWithout a verb: ${DEFAULT_VERB}; without anything: ${DEMONSTRATION.join(' ')}. Every verb has --help, and all but mcp have --json.\n${CONFIGURATION}\n${EXIT_CODES}`,
+      `\nThe default verb is ${DEFAULT_VERB}. Without arguments, lockstep runs ${DEMONSTRATION.join(' ')}. Every verb has --help, and all but mcp have\n--json.\n${CONFIGURATION}\n${EXIT_CODES}`,
     );
   defineCheck(program, io, finish);
   defineReplay(program, io, finish);

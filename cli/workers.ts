@@ -8,7 +8,7 @@ const MOST_WORKERS = 1_024;
 
 /** `--workers`. */
 export function workersOption(): Option {
-  return option('--workers <n>', 'how many search at a time (the cores)', whole(1, MOST_WORKERS));
+  return option('--workers <n>', 'number of workers (one per core)', whole(1, MOST_WORKERS));
 }
 
 /** How many workers there are to be. */

@@ -21,15 +21,15 @@ export type StrategyName = (typeof STRATEGY_NAMES)[number];
 
 /** All strategies. They draw from one fault model, up to the same bounds, and differ in how. No run depends on another. */
 export const STRATEGY_INFO: Readonly<Record<StrategyName, StrategyInfo>> = {
-  uniform: { story: 'every kind of trouble in every run, at any time', tactics: UNIFORM },
+  uniform: { story: 'every kind of fault in every run, at any time', tactics: UNIFORM },
   swarm: {
-    story: 'a random subset of the kinds of trouble in each run, at any time',
+    story: 'a random subset of the kinds of faults in each run, at any time',
     tactics: { ...UNIFORM, swarm: true },
   },
-  biased: { story: 'every kind of trouble, at instants taken from the state', tactics: { ...UNIFORM, biased: true } },
+  biased: { story: 'every kind of fault, at instants chosen by the state', tactics: { ...UNIFORM, biased: true } },
   structured: {
-    story: 'every kind of trouble, in pieces that belong together',
+    story: 'every kind of fault, in correlated groups',
     tactics: { ...UNIFORM, structured: true },
   },
-  combination: { story: 'swarm, biased and structured at once', tactics: COMBINED },
+  combination: { story: 'swarm, biased and structured combined', tactics: COMBINED },
 };

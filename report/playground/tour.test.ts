@@ -14,7 +14,7 @@ it('has every command of the document as a step, with what is seen', () => {
   const steps = tour.flatMap((stop) => stop.steps);
   expect(steps).toHaveLength(commands.length);
   expect(tour.length).toBeGreaterThan(8);
-  expect(tour.map(({ title }) => title)).toContain('A node forgets');
+  expect(tour.map(({ title }) => title)).toContain('A node loses its data');
 });
 
 it('shows what it says it shows', () => {
