@@ -9,9 +9,9 @@ import { whole, wordList } from './values.js';
 
 const EXAMPLES = `
 Client processes acquire and release locks on real nodes. Meanwhile, nodes and clients are killed, stopped and
-partitioned, and clocks of nodes drift and step. The first part keeps the lock's assumptions. The second part exceeds them: nodes restart
-at once without their keys. The histories of the clients are checked as by "verify". Exits with 1 for a violation in the
-first part, and with 2 if the second part has none.
+partitioned, and clocks of nodes drift and step. The first part keeps the lock's assumptions. The second part exceeds
+them: nodes restart at once without their keys. The histories of the clients are checked as by "verify". Exits with 1
+for a violation in the first part, and with 2 if the second part has none.
 
 Examples:
   lockstep chaos                        a minute within the assumptions, and a minute beyond them

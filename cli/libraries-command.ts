@@ -10,8 +10,8 @@ const MOST_NODES = 31;
 const MOST_RUNS = 1_000_000;
 
 const EXAMPLES = `
-Each library runs unmodified in the simulated world, once per fault class, in a fresh worker. A cell says how many of its
-schedules violate a property. These are shares of the generated schedules, not rates in production. A violation is
+Each library runs unmodified in the simulated world, once per fault class, in a fresh worker. A cell says how many of
+its schedules violate a property. These are shares of the generated schedules, not rates in production. A violation is
 "inside" if its schedule keeps the assumptions of Redlock. Counterexamples go to .lockstep/libraries, each with a page
 of its recorded run. Exits with 1 if a library of your own (--file) has a violation inside.
 

@@ -32,7 +32,7 @@ const DEFAULT_VERB = 'check';
 /** What somebody sees who has only just met the command. */
 const DEMONSTRATION: readonly string[] = [DEFAULT_VERB, '--demo'];
 const CONFIGURATION = `
-Defaults of flags may be set by verb in lockstep.config.{ts,mjs,js,json}, as in { "check": { "ttl": "5s" } }. Flags on the
+lockstep.config.{ts,mjs,js,json} may set defaults of flags by verb, as in { "check": { "ttl": "5s" } }. Flags on the
 command line override them. --config <file> reads another file, --no-config reads none.
 
 A flag with a list may be repeated, and its lists add up. Any other flag may be given once.`;
@@ -95,7 +95,7 @@ function makeProgram(io: Io, finish: Finish): Command {
     })
     .addHelpText(
       'after',
-      `\nThe default verb is ${DEFAULT_VERB}. Without arguments, lockstep runs ${DEMONSTRATION.join(' ')}. Every verb has --help, and all but mcp have\n--json.\n${CONFIGURATION}\n${EXIT_CODES}`,
+      `\nThe default verb is ${DEFAULT_VERB}; without arguments, it is ${DEMONSTRATION.join(' ')}. Every verb has --help, and all but mcp have --json.\n${CONFIGURATION}\n${EXIT_CODES}`,
     );
   defineCheck(program, io, finish);
   defineReplay(program, io, finish);
