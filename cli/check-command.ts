@@ -46,8 +46,9 @@ ${STRATEGY_NAMES.map((name) => `  ${name.padEnd(13)}${STRATEGY_INFO[name].story}
 
 check first replays known schedules: found failures in .lockstep/failures, and committed ones in
 lockstep/regressions. If one does not reproduce its recorded verdict, check exits with 3. If you give
---profile, --nodes, --ttl, --drift-allowance, --target-votes, --persistence or --restart-delay, each failure is
-also replayed with these values: it still fails, or it passes. If a committed one still fails, check exits with 1.
+--profile, --nodes, --ttl, --drift-allowance, --target-votes, --persistence or --restart-delay, each failure
+is also replayed with these values: it still fails, or passes. If a committed one still fails, check exits
+with 1.
 
 Examples:
   lockstep check                                      search within the assumptions
