@@ -103,10 +103,10 @@ export function defineCheck(program: Command, io: Io, finish: Finish): void {
     .argument('[scenario]', 'search around this scenario (an id of the catalogue, or a file)');
   searchOptions(command)
     .option('--no-shrink', 'do not shrink a failing schedule')
-    .option('--regressions <folder>', 'folder of schedules to replay first (lockstep/regressions, if it exists)')
+    .option('--regressions <folder>', 'folder of schedules to replay first (lockstep/regressions, if any)')
     .option('--no-regressions', 'do not replay known schedules first')
     .option('--report <path>', 'write the HTML report here (a failure: beside its schedule)')
-    .option('--demo', 'search a configuration with a known violation; exit with 0 if found, else with 3')
+    .option('--demo', 'search for a known violation; exit with 0 if found, else with 3')
     .addOption(reporterOption())
     .option('--json', 'print one JSON object')
     .addHelpText('after', EXAMPLES)
