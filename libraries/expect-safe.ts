@@ -27,11 +27,11 @@ import { trustsWallClock } from './wall-clock.js';
 
 const LONGEST_PROBLEM = 400;
 
-/** What {@link expectSafe} throws for a client that is not safe; its message is the counterexample. */
+/** Thrown by {@link expectSafe} for a client that is not safe. The message is the counterexample. */
 export class UnsafeLockError extends Error {
   override readonly name: string = 'UnsafeLockError';
   readonly kind: ViolationKind;
-  /** The schedule, made small. */
+  /** The shrunk schedule. */
   readonly schedule: Schedule;
   readonly violation: Violation;
 
@@ -43,7 +43,7 @@ export class UnsafeLockError extends Error {
   }
 }
 
-/** What {@link expectSafe} throws for a client of which two runs of one schedule differ. */
+/** Thrown by {@link expectSafe} for a client whose two runs of one schedule differ. */
 export class NondeterministicClientError extends Error {
   override readonly name: string = 'NondeterministicClientError';
 
@@ -52,34 +52,33 @@ export class NondeterministicClientError extends Error {
   }
 }
 
-/** What came of a test that passed. */
+/** Result of a passed test. */
 export interface SafeResult {
-  /** Cases that were run: 1 for a replay. */
+  /** Number of cases: 1 for a replay. */
   readonly runs: number;
-  /** Locks that were acquired in them. */
+  /** Number of locks that were acquired in them. */
   readonly claims: number;
-  /** Cases by class of faults; `asked` for those that the options name. */
+  /** Number of cases by fault class; `asked` for the faults that the options name. */
   readonly classes: Readonly<Record<string, number>>;
   /**
-   * Kinds of failure that were asked for, and that nothing could bring about: `effect` without pauses or wall clocks that
-   * are set, `continuity` where no lock was extended, `signal` where no routine got one, `belief` with one client.
+   * Requested kinds that could not occur: `effect` without pauses or wall-clock steps, `continuity` if no lock was extended,
+   * `signal` if no routine got one, `belief` with one client.
    */
   readonly untested: readonly ViolationKind[];
-  /** What is no failure, and good to know: one sentence each. */
+  /** Observations that are not failures, one sentence each. */
   readonly notes: readonly string[];
 }
 
 /**
- * Tests a lock client inside the simulator: draws cases of what may go wrong, and throws for the first in which two
- * clients hold the lock at once, or the client fails in another way, with a counterexample as short as it can be made.
- * Each case runs twice; a client of which the two differ is named as not deterministic, and never passes. A hundred cases
- * take some seconds, often more than a test may take by default: give it a time-out, and its signal. Calls in one process
- * come one after the other.
+ * Tests a lock client in the simulator. It generates cases, and throws for the first one in which two clients hold the lock at
+ * once, or the client fails in another way. The message is a shrunk counterexample. Each case runs twice; if the two runs differ,
+ * the client is reported as not deterministic. A hundred cases take some seconds, often more than the default time-out of a test:
+ * set a time-out, and pass the test's signal. Calls in one process run one after the other.
  *
- * @param make - Makes the client of one process from connections to the nodes, with the face of ioredis. It is called once
- * for each simulated process. See {@link LockUnderTest} for what it has to give.
+ * @param make - Makes the client of one process from connections to the nodes, with the interface of ioredis. It is called once
+ * per simulated process. It must return a {@link LockUnderTest}.
  * @returns How much was tried.
- * @throws UnsafeLockError, NondeterministicClientError, UnsupportedClient for one that cannot be simulated, InputError for a
+ * @throws UnsafeLockError, NondeterministicClientError, UnsupportedClient if the client cannot be simulated, InputError for a
  * wrong option, or the reason of the signal.
  * @example
  * ```ts

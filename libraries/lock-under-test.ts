@@ -2,40 +2,34 @@ import type { Redis } from 'ioredis';
 import type { NodeAddress } from './net/addresses.js';
 
 /**
- * What a client under test is made from: the simulated nodes, as connections or as addresses.
+ * The simulated nodes for a client under test, as connections or as addresses.
  */
 export interface TestBed {
   /**
-   * A connection to each node, as ioredis has them. They know what locks use of it: see `SimRedis`. What else a client asks
-   * them for is refused by name.
+   * A connection to each node, with the interface of ioredis as far as locks use it: see `SimRedis`. Use of anything else is
+   * rejected by name.
    */
   readonly nodes: [Redis, ...Redis[]];
-  /** Where each node is: for clients that open their own connections, by `net` or `tls`, with any library. */
+  /** The address of each node, for clients of any library that open their own connections by `net` or `tls`. */
   readonly addresses: [NodeAddress, ...NodeAddress[]];
 }
 
 /**
- * A lock client, as tests drive it. Either `acquire`, or `using` where the client keeps the lock to itself; whatever may
- * be a promise is awaited.
+ * A lock client, as tests call it. It has `acquire`, or `using` if the client does not return the lock. Every result may be a
+ * promise.
  */
 export interface LockUnderTest {
   /**
-   * Acquires `resource` for `ttlMs`. What comes back is the held lock (see {@link HeldLock}); `null`, `undefined` and
-   * `false`, or a rejection, say that it was not acquired.
+   * Acquires `resource` for `ttlMs`. Returns the held lock (see {@link HeldLock}). `null`, `undefined`, `false` or a rejection
+   * mean that it was not acquired.
    */
   acquire?(resource: string, ttlMs: number): unknown;
-  /** Gives a held lock back; where left out, the held lock's own `release` or `unlock` is called. */
+  /** Releases a held lock. If omitted, the held lock's own `release` or `unlock` is called. */
   release?(held: unknown, resource: string): unknown;
-  /**
-   * Extends a held lock; where left out, its own `extend`, if any. A lock that comes back takes the place of the old; `false`,
-   * `null` or a rejection say that it was not extended.
-   */
+  /** Extends a held lock. If omitted, its own `extend` is called, if any. A returned lock replaces the old one. */
   extend?(held: unknown, ttlMs: number): unknown;
-  /**
-   * Runs `routine` while it holds the lock, extended by itself. The routine may be given a signal that aborts when the lock is
-   * lost, or an object that says what a {@link HeldLock} says.
-   */
-  using?(resource: string, ttlMs: number, routine: (given?: unknown) => Promise<void>): unknown;
+  /** Runs `routine` under the lock, with automatic extensions; `signal` aborts when the lock is lost. */
+  using?(resource: string, ttlMs: number, routine: (signal?: AbortSignal) => Promise<void>): unknown;
 }
 
 /** What a release is rejected with that only says that its lock was over: no failure of the release. */
@@ -44,17 +38,17 @@ export class LockOverError extends Error {
 }
 
 /**
- * Makes the client of one simulated process, as it begins to work. What it rejects with, the acquisition that waits for it is
- * rejected with; the next one asks again.
+ * Makes the client of one simulated process when the process starts. If it rejects, the waiting acquisition rejects with the same
+ * error, and the next acquisition calls it again.
  */
 export type MakeLock = (bed: TestBed) => LockUnderTest | Promise<LockUnderTest>;
 
 /**
- * What a held lock may say of itself; the first of these that is there counts: `remaining()` (ms left), `expiration`,
+ * What a held lock may say about its hold. The first of these that exists counts: `remaining()` (ms left), `expiration`,
  * `expiresAt` or `validUntil` (ms by `Date.now`, or a `Date`), `isAcquired` or `isHeld` (or a method of that name),
- * `isValid()` or `isExpired()` (a method or a getter), `signal` (held until it aborts). What compares clocks is asked for each
- * instant that matters, and needs no timer. A lock that says nothing is taken to be held for `ttlMs` from the call of `acquire` on,
- * less 1 % and 2 ms for clock errors.
+ * `isValid()` or `isExpired()` (a method or a getter), `signal` (held until it aborts). A lock that compares clocks needs no timer:
+ * it is asked at each instant that matters. A lock that says nothing counts as held for `ttlMs` from the call of `acquire`, less
+ * 1 % and 2 ms for clock errors.
  */
 export interface HeldLock {
   remaining?(): number;

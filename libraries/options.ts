@@ -3,85 +3,85 @@ import { InputError } from '../scenarios/input-error.js';
 import * as z from '../scenarios/zod.js';
 import { VIOLATION_KINDS, type ViolationKind } from './search/kinds.js';
 
-/** What may go wrong; all of it is optional, and what is left out does not happen: `{}` is a calm network. */
+/** The faults of a test. All are optional. An omitted fault does not occur: `{}` is a network without faults. */
 export interface TestFaults {
-  /** Nodes that lose all they have and are back after `restartDelayMs`: at most so many a run. */
+  /** Maximum number of node crashes per run. A node loses its data and restarts after `restartDelayMs`. */
   readonly crash?: number;
-  /** Pauses of clients and nodes of up to two TTLs: at most so many a run. */
+  /** Maximum number of pauses per run, of clients and nodes, of up to two TTLs. */
   readonly pause?: number;
-  /** Clients cut off from some nodes for a while: at most so many a run. */
+  /** Maximum number of partitions per run: a client cannot reach some nodes for a while. */
   readonly partition?: number;
-  /** Wall clocks of clients that somebody sets, by up to two TTLs: at most so many a run. */
+  /** Maximum number of steps of client wall clocks per run, of up to two TTLs. */
   readonly wallStep?: number;
-  /** Node clocks that jump ahead, in all by this, ms. Default 0. */
+  /** Sum of the steps forward of node clocks, ms. Default 0. */
   readonly skewMs?: number;
-  /** Node clocks that are fast, and client clocks that are slow, by this, parts per million. Default 0, at most 500000. */
+  /** Clock drift, parts per million: node clocks are fast and client clocks slow. Default 0, at most 500000. */
   readonly driftPpm?: number;
   /** Share of messages lost, 0 to 1. Default 0. */
   readonly loss?: number;
-  /** Share of messages that are late, by up to 1.5 TTL, 0 to 1. Default 0. */
+  /** Share of messages that are delayed, by up to 1.5 TTL, 0 to 1. Default 0. */
   readonly delay?: number;
 }
 
-/** Options of {@link expectSafe}. One that is unknown, or has a wrong value, is refused. */
+/** Options of {@link expectSafe}. An unknown option or a wrong value is rejected. */
 export interface ExpectSafeOptions {
   /**
-   * Default: the kinds of trouble that a lock has to withstand, in turn and then all of it at once: small losses,
-   * partitions, late and reordered messages, drift, restarts that are delayed, pauses, silent nodes under locks that extend
-   * themselves, a dead node, four nodes, processes that die as they acquire, late extensions, all that begin in one instant, a
-   * whole minority that is dead, hung, refuses, or is not heard. A dead node and such a minority stay so to the end;
-   * everything else heals, and each client asks once more, alone. Not restarts that are too soon, or clocks that are set.
+   * Default: the fault classes that a lock must withstand, one by one and then together. They are small losses, partitions,
+   * late and reordered messages, drift, delayed restarts, pauses, silent nodes under locks that extend themselves, a dead node,
+   * four nodes, processes that die while they acquire, late extensions, clients that start in one instant, and a minority of
+   * nodes that is dead, hung, returns errors, or whose replies are lost. A dead node and such a minority stay faulty to the
+   * end. Everything else heals, and then each client acquires once more, alone. The default does not include restarts that
+   * are too early, or clocks that are set.
    */
   readonly faults?: TestFaults;
-  /** Cases to draw. Default 100. */
+  /** Number of cases. Default 100. */
   readonly runs?: number;
-  /** Any string; another one draws other cases. Default `lockstep`. */
+  /** Random seed: any string. Default `lockstep`. */
   readonly seed?: string;
-  /** 1 to 31. Default 5. Say 1 for a lock on one node: of five, it holds no majority. */
+  /** Number of nodes, 1 to 31. Default 5. Use 1 for a lock on one node: it never holds a majority of five. */
   readonly nodes?: number;
-  /** Clients that want the same lock. Default 3, at most 31. */
+  /** Number of clients that compete for one lock. Default 3, at most 31. */
   readonly clients?: number;
   /**
-   * Acquisitions that one process makes at once. Default 2 in one of ten cases, without `faults`, for a client that gives something
-   * of its own for each. Say 1 if they are meant to be one: a lock that any task of a process may enter again.
+   * Number of concurrent acquisitions of one process. Default: without `faults`, 2 in one of ten cases, if the client returns a
+   * new object for each acquisition. Use 1 for a reentrant lock, which any task of a process may acquire again.
    */
   readonly tasks?: 1 | 2;
-  /** TTL that locks are asked for, ms. Default 10000; without `faults`, 10000, 2500 and 730 by chance. */
+  /** TTL of the locks, ms. Default 10000; without `faults`, at random 10000, 2500 or 730. */
   readonly ttlMs?: number;
-  /** After a crash a node is back when this has passed, ms; default a TTL, which is safe. 0 is at once. */
+  /** Downtime of a node after a crash, ms. Default: one TTL, which is safe. 0: it restarts at once. */
   readonly restartDelayMs?: number;
   /**
-   * Commands of `nodes` reject after this, ms; `null` for never, as in ioredis. Default 500; without `faults`, never in a
-   * third of the turns.
+   * Time-out of commands of `nodes`, ms; `null` for none, as in ioredis. Default 500; without `faults`, none in a third of
+   * the turns.
    */
   readonly commandTimeoutMs?: number | null;
   /**
-   * What counts as a failure. Default all of {@link ViolationKind} but `effect`. With `effect`, clients also write to a
-   * resource that looks at nothing while they hold the lock, having looked at it just before: under a pause beyond its
-   * TTL no lock alone withstands that.
+   * What counts as a failure. Default: every {@link ViolationKind} except `effect`. With `effect`, clients also check their lock
+   * and then write to a resource that does not check tokens. No lock alone withstands a pause beyond its TTL there.
    */
   readonly kinds?: readonly ViolationKind[];
-  /** Connections may deliver later commands first, as reconnects and pools do. Default: in half of the cases. */
+  /** Whether connections may reorder commands, as reconnects and pools do. Default: in half of the cases. */
   readonly reordering?: boolean;
   /**
-   * Where the schedule of a failure is written, and a page that shows its run, below the working directory. Default
+   * Folder for the schedule of a failure and the page of its run, below the working directory. Default
    * `.lockstep/libraries`.
    */
   readonly reportTo?: string;
-  /** Where a page for those who have to show the result is written if nothing fails, such as `lock-report.html`. Default: none. */
+  /** Path of a report page that is written if the test passes, such as `lock-report.html`. Default: none. */
   readonly passTo?: string;
   /**
-   * The file of a failure, as its message names it: runs its schedule, and nothing is drawn. Of the other options,
-   * `kinds`, `commandTimeoutMs`, `reportTo`, `debug` and `signal` still count.
+   * File of a failure, as its message names it: replays its schedule only. Of the other options, only `kinds`,
+   * `commandTimeoutMs`, `reportTo`, `debug` and `signal` apply.
    */
   readonly replay?: string;
   /**
-   * With `replay`, for stepping through a client: runs the schedule once, behind the rehearsal without faults that each search
-   * begins with, prints each event with its time and process to stderr, and stops a debugger that is attached where something is
-   * found to be wrong. What the client prints gets its process and its time as well. Default `false`.
+   * With `replay`, for stepping through a client: runs the schedule once, after the run without faults that begins each search.
+   * Prints each event with its time and process to stderr, and does the same for output of the client. Stops an attached debugger
+   * where a violation is found. Default `false`.
    */
   readonly debug?: boolean;
-  /** Ends the search when it aborts, with its reason. Test runners abort the signal of a test that is out of time. */
+  /** Ends the search when it aborts, with its reason. Test runners abort the signal of a test that times out. */
   readonly signal?: AbortSignal;
 }
 

@@ -71,7 +71,7 @@ export interface Uncaught {
 
 const LONGEST_MESSAGE = 1_000;
 
-/** A client that cannot be simulated, and why; its message says what to do about it. */
+/** Thrown for a client that cannot be simulated. The message says why, and what to do. */
 export class UnsupportedClient extends Error {
   override readonly name: string = 'UnsupportedClient';
 

@@ -1,6 +1,6 @@
 /**
- * For a user's own test suite: the one entry with a side effect. On import it puts dispatchers in the place of clocks,
- * timers and randomness, which equal the natives unless a simulated process owns the event. Import it before the client.
+ * Tests a lock client in a user's own test suite. Importing this entry has a side effect: it replaces clocks, timers and
+ * randomness by dispatchers. They behave as the natives, except during events of a simulated process. Import it before the client.
  */
 import './runtime/installed.js';
 

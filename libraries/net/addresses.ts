@@ -1,6 +1,6 @@
 import { nodeIndex, nodeName } from '../../sim/index.js';
 
-/** Where a simulated node is to be reached, by the client of any library. */
+/** Address of a simulated node, for clients of any library. */
 export interface NodeAddress {
   /** `n0`. */
   readonly host: string;

@@ -61,9 +61,9 @@ function split(args: readonly unknown[]): [string[], Callback | undefined] {
 }
 
 /**
- * A connection to one simulated node, with the face of an ioredis client: the commands that the node knows, scripts and
- * `defineCommand`, `pipeline` and `multi`, `status` and events, `duplicate`, `quit` and `disconnect`. It is
- * connected whenever its node runs: while it is down, `status` says `reconnecting`, and nothing is answered.
+ * A connection to one simulated node, with the interface of an ioredis client: the commands of the node, scripts and
+ * `defineCommand`, `pipeline` and `multi`, `status` and events, `duplicate`, `quit` and `disconnect`. It is always
+ * connected; a node that is down does not answer.
  */
 export class SimRedis extends EventEmitter {
   readonly options: SimRedisOptions;

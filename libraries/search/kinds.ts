@@ -1,6 +1,6 @@
 import type { PropertyId } from '../../scenarios/index.js';
 
-/** All that can be wrong with a library, in the words of the matrix; of several in one run, the first is shown first. */
+/** Kinds of violations, with the names of the matrix. If a run has several, the first of this list is shown first. */
 export const VIOLATION_KINDS: readonly [
   'belief',
   'state',
@@ -31,7 +31,7 @@ export const VIOLATION_KINDS: readonly [
   'unavailable',
 ];
 
-/** What can be wrong with a library: one of {@link VIOLATION_KINDS}. */
+/** Kind of a violation: one of {@link VIOLATION_KINDS}. */
 export type ViolationKind = (typeof VIOLATION_KINDS)[number];
 
 /** The property that each kind is told under. Where only that is known, the first kind with it is meant. */
