@@ -44,40 +44,40 @@ export interface AuditPlan extends Said {
 
 /** A finding of an audit. */
 export interface Finding {
-  /** Its one name, `blind-release`: what is wrong; the kind of failure where neither what the lock sends nor its run says that. */
+  /** Name of the defect, such as `blind-release`; the kind of failure if neither the commands of the lock nor its run name a defect. */
   readonly id: string;
   readonly property: string;
   readonly kind: ViolationKind | null;
   readonly sentence: string;
   readonly fix: string | null;
-  /** `lock.ts:42:17   DEL a of c1`; `null` where it is not known. */
+  /** `lock.ts:42:17   DEL a of c1`; `null` if unknown. */
   readonly decidedBy: string | null;
-  /** The same as the path of a file, with a line and a column of it, from 1. */
+  /** The same as path, line and column, both from 1. */
   readonly place: { readonly path: string; readonly line: number; readonly column: number } | null;
-  /** What the schedule that shows it does not keep of what locks may assume. */
+  /** Assumptions of the lock that the schedule breaks. */
   readonly assumptionsBroken: readonly string[];
-  /** The schedule in at most twenty lines; empty where it takes none. */
+  /** The schedule in at most twenty lines; empty if no schedule is needed. */
   readonly text: string;
-  /** What shows it again; `null` where plain use has shown it. */
+  /** Input to reproduce it; `null` if a run without faults shows it. */
   readonly found: FoundBefore | null;
   readonly recording: Recording | null;
 }
 
-/** What came of an audit. */
+/** Result of an audit. */
 export interface AuditResult {
   /** The name of the file. */
   readonly name: string;
   readonly verdict: 'passed' | 'violated' | 'inconclusive';
-  /** What was understood of how the lock is used, one sentence each. */
+  /** How the lock is used, as the audit understood it, one sentence each. */
   readonly understood: readonly string[];
   readonly promise: PromiseKind;
-  /** So many may hold it at once: more than 1 of a semaphore. */
+  /** Maximum number of concurrent holders: more than 1 for a semaphore. */
   readonly admits: number;
   readonly findings: readonly Finding[];
-  /** What is no failure, and good to know. */
+  /** Observations that are not failures. */
   readonly notes: readonly string[];
   readonly runs: number;
-  /** Runs that were asked for, and that the budget left no time for. */
+  /** Requested runs for which the budget left no time. */
   readonly left: number;
   readonly acquired: number;
   readonly classes: Readonly<Record<string, number>>;

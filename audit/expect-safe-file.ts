@@ -4,25 +4,25 @@ import { printableLines } from '../text/printable.js';
 import { type AuditResult, auditFile } from './audit.js';
 import type { ClientKind } from './clients.js';
 
-/** Options of {@link expectSafeFile}: what an audit cannot find out by itself. */
+/** Options of {@link expectSafeFile}, for what an audit cannot find out on its own. */
 export interface FileOptions {
   /** The function or method that acquires, by name. */
   readonly acquire?: string;
   /** The function or method that releases, by name. */
   readonly release?: string;
-  /** The client that the lock is handed. Default: the one that the file imports, or calls. */
+  /** The client to pass to the lock. Default: the one that the file imports or calls. */
   readonly client?: ClientKind;
   /** Number of nodes, 1 to 31. Default: as many as the lock connects to. */
   readonly nodes?: number;
-  /** Most schedules. Default 120. */
+  /** Maximum number of schedules. Default 120. */
   readonly runs?: number;
-  /** Any text; another one draws other schedules. Default `lockstep`. */
+  /** Random seed: any text. Default `lockstep`. */
   readonly seed?: string;
-  /** Time of the processor for the search, ms, of all threads of its process. Default 35000. */
+  /** CPU time for the search, ms, of all threads of the process. Default 35000. */
   readonly budgetMs?: number;
 }
 
-/** What {@link expectSafeFile} throws for a lock that is not safe; its message has the findings. */
+/** Thrown by {@link expectSafeFile} for a lock that is not safe. The message has the findings. */
 export class UnsafeFileError extends Error {
   override readonly name: string = 'UnsafeFileError';
   readonly result: AuditResult;
@@ -34,8 +34,8 @@ export class UnsafeFileError extends Error {
 }
 
 /**
- * Tests the lock in a file, as `lockstep audit` does: loads the file in simulated processes, finds out how its lock is
- * used, and throws where a schedule breaks it.
+ * Tests the lock in a file, as `lockstep audit` does: loads the file in simulated processes, finds out how to use its lock, and
+ * throws if a schedule breaks it.
  *
  * @param file - The path of a file, or its URL.
  * @throws UnsafeFileError, or InputError for a file that cannot be audited.

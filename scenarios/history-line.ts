@@ -30,25 +30,24 @@ interface Contents {
 /** What a line about a lock can say. */
 type LockLineType = keyof Contents;
 
-/** What a line can be about. */
+/** Type of a line. */
 export type HistoryLineType = LockLineType | 'crashed';
 
 /**
- * One line about a lock: an operation that was called, how it ended, or a write to the resource that the lock protects. A
- * call is noted before it is made, an end after it was told; `validUs` is the validity that the lock claims from then
- * on. A call without an end is as good as one that ended `unknown`.
+ * One line about a lock: a call, its end, or a write to the protected resource. A call is recorded before it is made, its end
+ * after it is known. `validUs` is the validity of the lock from then on. A call without an end counts as one that ended `unknown`.
  */
 export type LockLine = {
   readonly [T in LockLineType]: Stamped & {
     readonly type: T;
-    /** One acquisition and what becomes of it; no other in the whole history has the same. */
+    /** Id of one acquisition, unique in the whole history. */
     readonly lock: string;
   } & Contents[T];
 }[LockLineType];
 
 /**
- * The process of a client died, and with it all that it believed. Another observer than that of the client may write it, and
- * if they only know that it was dead by then, `errorUs` says for how long it may have been.
+ * The process of a client died, and its holds ended. Another observer than the client may record this. If it only knows that the
+ * client was dead by then, `errorUs` is the longest time that it may have been dead.
  */
 export interface CrashedLine extends Stamped {
   readonly type: 'crashed';

@@ -2,17 +2,17 @@ import { closeSync, openSync, writeSync } from 'node:fs';
 import type { AcquireSettings, Lock, Redlock, ReleaseReport } from 'lockstep-redlock';
 import type { HistoryLine, LockLine } from '../../scenarios/history-line.js';
 
-/** Where the lines of a history go, in the order in which things happened. */
+/** Receives the lines of a history, in the order of the events. */
 export type HistorySink = (line: HistoryLine) => void;
 
-/** A file that lines are added to. */
+/** A history file that is open for appending. */
 export interface HistoryFile extends Disposable {
   readonly append: HistorySink;
 }
 
 /**
- * Opens a file to add lines to. They are written at once, so that what a process noted before it was killed is there;
- * several processes may share the file.
+ * Opens a file for appending. Each line is written at once, so lines survive when the process is killed. Several processes may
+ * share the file.
  */
 export function openHistory(path: string): HistoryFile {
   const file = openSync(path, 'a');
@@ -24,18 +24,18 @@ export function openHistory(path: string): HistoryFile {
   };
 }
 
-/** How one client records. */
+/** Options of a {@link Recorder}. */
 export interface RecorderOptions {
-  /** Its name, which no other client of the history has. */
+  /** Name of the client, unique in the history. */
   readonly client: string;
   readonly append: HistorySink;
   /**
-   * Time in whole µs, never back. Default: the monotonic clock, which all processes of one machine share. For several
-   * machines, a clock that they share, such as `() => Math.round((performance.timeOrigin + performance.now()) * 1000)`
+   * Time in whole µs, never decreasing. Default: the monotonic clock, which all processes of one machine share. For several
+   * machines, pass a shared clock, such as `() => Math.round((performance.timeOrigin + performance.now()) * 1000)`
    * under NTP.
    */
   readonly nowUs?: () => number;
-  /** How far that may be from the clocks of the other clients, µs. Default 1, which is what rounding takes. */
+  /** Largest difference from the clocks of the other clients, µs. Default 1, for rounding. */
   readonly errorUs?: number;
 }
 
@@ -44,14 +44,14 @@ function monotonicUs(): number {
 }
 
 /**
- * What a {@link Recorder} calls of a {@link Lock}. The application may have installed another copy of `lockstep-redlock`, whose
- * classes are not these.
+ * The methods of a {@link Lock} that a {@link Recorder} calls. The application may have installed another copy of
+ * `lockstep-redlock`, with other classes.
  */
 export interface RecordableLock extends Pick<Lock, 'fencingToken' | 'remaining' | 'release'> {
   extend(ttlMs: number): Promise<unknown>;
 }
 
-/** What a {@link Recorder} calls of a {@link Redlock}. */
+/** The methods of a {@link Redlock} that a {@link Recorder} calls. */
 export interface RecordableRedlock<L extends RecordableLock> {
   acquire(resources: string | readonly string[], ttlMs: number, settings?: AcquireSettings): Promise<L>;
 }
@@ -63,15 +63,15 @@ function isLockError(error: unknown): boolean {
 type Stamp = Pick<LockLine, 'lock' | 'atUs' | 'errorUs'>;
 
 /**
- * Takes locks from a {@link Redlock} and records what was asked for, what was told and when, for `lockstep verify`.
- * Calls are noted before they are made and ends after they are known, so that what is recorded as held was held.
+ * Acquires locks from a {@link Redlock} and records the calls, their results and the times, for `lockstep verify`. A call is
+ * recorded before it is made, and its end after it is known. So a lock was held whenever the record says so.
  *
- * Processes of one machine share its monotonic clock, and may share a file. On several machines, each has a file of its
- * own and a clock that is kept near the others', and says how near: {@link RecorderOptions.errorUs}. Two holds are only
- * called a violation if they overlap by more than that.
+ * Processes of one machine share its monotonic clock, and may share a file. On several machines, each has its own file and a
+ * synchronized clock, with the largest error in {@link RecorderOptions.errorUs}. Two holds are a violation only if they overlap
+ * by more than that.
  *
- * A process that dies cannot say so. A supervisor that sees it, and lets others in before its locks have expired, notes it in the
- * history: `{ type: 'crashed', client, atUs, errorUs }`, with the time that passed since it was last alive as the error.
+ * A process cannot record its own crash. If a supervisor lets other clients in before the locks of a dead process have expired, it
+ * must record the crash: `{ type: 'crashed', client, atUs, errorUs }`. The error is the time since the process was last alive.
  *
  * @example
  * ```ts
@@ -101,7 +101,7 @@ export class Recorder<L extends RecordableLock = Lock> {
     this.#errorUs = errorUs;
   }
 
-  /** Like `acquire` of {@link Redlock}, with a lock that goes on recording. */
+  /** Like `acquire` of {@link Redlock}. The returned lock is recorded too. */
   async acquire(
     resources: string | readonly string[],
     ttlMs: number,
@@ -123,9 +123,9 @@ export class Recorder<L extends RecordableLock = Lock> {
   }
 }
 
-/** A lock whose story is recorded. */
+/** A lock whose operations are recorded. */
 export class RecordedLock<L extends RecordableLock = Lock> {
-  /** The lock itself; what is called on it is not recorded. */
+  /** The lock itself; direct calls to it are not recorded. */
   readonly lock: L;
   readonly #stamp: () => Stamp;
   readonly #append: HistorySink;
@@ -158,7 +158,7 @@ export class RecordedLock<L extends RecordableLock = Lock> {
     return report;
   }
 
-  /** Notes that `resource` took a write under this lock; called by the code that sees it happen. */
+  /** Records that `resource` accepted a write under this lock. */
   wrote(resource: string): void {
     this.#append({ type: 'write', ...this.#stamp(), resource });
   }

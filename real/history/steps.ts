@@ -12,20 +12,20 @@ import {
 } from '../../core/index.js';
 import { InputError, show } from '../../scenarios/input-error.js';
 
-/** A step whose effects were others than those of the same event in the same state. */
+/** A step whose recorded and replayed effects differ. */
 export interface StepDifference {
   readonly lock: string;
-  /** The event, from 0 among those of its lock that were recorded. */
+  /** Index of the event among the recorded events of its lock, from 0. */
   readonly event: number;
   readonly recorded: readonly Effect[];
   readonly replayed: readonly Effect[];
 }
 
-/** What a replay of recorded steps found. */
+/** Result of a replay of recorded steps. */
 export interface StepsReplay {
   readonly locks: number;
   readonly events: number;
-  /** The first of each lock. */
+  /** The first difference of each lock. */
   readonly differences: readonly StepDifference[];
 }
 
@@ -42,10 +42,10 @@ interface LockSteps {
 const EFFECTS: readonly string[] = ['send', 'arm', 'cancel', 'report'];
 
 /**
- * Hands the recorded events of locks to the state machine again, and compares the effects with those that were carried out.
+ * Replays the recorded events of locks with the state machine, and compares the effects with the recorded ones.
  *
- * @param lines - What `recording.steps()` of a lock returned, by lines.
- * @throws InputError naming the first line that is none of those.
+ * @param lines - The lines that `recording.steps()` returned.
+ * @throws InputError naming the first line that is not one of them.
  */
 export function replaySteps(lines: Iterable<string>): StepsReplay {
   const differences: StepDifference[] = [];
