@@ -1,6 +1,6 @@
 import { printable } from '../../text/printable.js';
 
-/** Why a lock operation did not succeed. Stable: programs may compare it. */
+/** Why a lock operation failed. Stable: programs may compare it. */
 export type LockErrorCode =
   /** Others hold the resource on so many nodes that no quorum is left. */
   | 'ERR_LOCK_CONTENDED'
@@ -17,23 +17,23 @@ export type LockErrorCode =
   /** The caller's `AbortSignal`, or `quit`, ended the acquisition. */
   | 'ERR_LOCK_ABORTED';
 
-/** What was being done: `hold` is the loss of a lock while nobody asked for anything. */
+/** The operation; `hold` is the loss of a lock outside of any call. */
 export type LockOperation = 'configure' | 'acquire' | 'extend' | 'release' | 'hold' | 'recover';
 
 /** How each node voted, by its position among the clients given to `new Redlock`, from 0. The lists are frozen: events share them. */
 export interface LockVotes {
   readonly granted: readonly number[];
-  /** Said no: another client holds the resource there, or (on an extension) the key is not ours. */
+  /** Refused: another client holds the resource there, or (on an extension) the key is not ours. */
   readonly refused: readonly number[];
   /** Not connected, answered with an error, or not in time. */
   readonly failed: readonly number[];
   readonly unanswered: readonly number[];
-  /** Votes that make a lock. */
+  /** Number of votes that a lock needs. */
   readonly quorum: number;
   readonly nodes: number;
 }
 
-/** What a {@link LockError} is made of besides its message. */
+/** Data of a {@link LockError} besides its message. */
 export interface LockErrorDetails {
   readonly code: LockErrorCode;
   readonly operation: LockOperation;
@@ -64,7 +64,7 @@ export class LockError extends Error {
   readonly operation: LockOperation;
   /** The resources of the lock; empty for a mistake in the settings. */
   readonly resources: readonly string[];
-  /** The votes at the moment of failure, `null` where nobody was asked. */
+  /** The votes at the moment of failure; `null` if no node was asked. */
   readonly votes: LockVotes | null;
 
   constructor(message: string, details: LockErrorDetails) {

@@ -3,21 +3,20 @@ import type { LockNode } from './node.js';
 import type { Seen } from './request.js';
 
 /**
- * What the nodes have under a resource, at a glance. It may be out of date when it arrives: decide nothing by it that
- * must be right, but acquire the lock instead.
+ * The keys that nodes have for a resource. It may be out of date when it arrives: for a safe decision, acquire the lock.
  */
 export interface Inspection {
-  /** One token on a quorum of nodes, no key on a quorum, or neither: a split vote, or too few nodes answered. */
+  /** One token on a quorum of nodes; no key on a quorum; or neither: a split vote, or too few answers. */
   readonly state: 'held' | 'free' | 'unclear';
   /** The holder's token, `lock.value`; `null` unless held. */
   readonly value: string | null;
-  /** How long a quorum will keep the key, by the nodes' clocks, unless it is extended or released, ms; 0 unless held. */
+  /** Time until a quorum of keys is gone, by the nodes' clocks, unless extended or released, ms; 0 unless held. */
   readonly remainingMs: number;
-  /** Nodes by what they have, by their position among the clients: the holder's token, no key, another token. */
+  /** Positions of nodes among the clients: those with the holder's token, with no key, with another token. */
   readonly holding: readonly number[];
   readonly empty: readonly number[];
   readonly other: readonly number[];
-  /** Not connected, answered with an error, not in time, or not waited for once the state was known. */
+  /** Nodes that are not connected, answered with an error or too late, or whose answer was not needed. */
   readonly unanswered: readonly number[];
 }
 

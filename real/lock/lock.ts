@@ -4,7 +4,7 @@ import { type LockError, type LockVotes, withCallers } from './errors.js';
 import type { LockRun, ReleaseReport } from './run.js';
 import { checkTtl } from './settings.js';
 
-/** Aborts when the lock's validity ends by itself. */
+/** Aborts when the validity of the lock expires. */
 export interface LockSignal extends AbortSignal {
   /** The reason, under the name that node-redlock gives it; `undefined` while the lock is held. */
   readonly error?: LockError;
@@ -13,7 +13,7 @@ export interface LockSignal extends AbortSignal {
 /** A lock as logs show it. */
 export interface LockInfo {
   readonly resources: readonly string[];
-  /** What is left of the validity, ms. */
+  /** Remaining validity, ms. */
   readonly remainingMs: number;
   readonly votes: LockVotes;
   /** That of the fencing token; `null` without one. The token itself is not for logs: its attempt is the lock's token. */
@@ -49,17 +49,17 @@ export class Lock implements AsyncDisposable {
   }
 
   /**
-   * When the validity ends, ms since the epoch: an estimate by the wall clock, for logs and for node-redlock's users.
-   * Decide by {@link Lock.remaining}, which nobody can set.
+   * End of the validity, ms since the epoch: an estimate by the wall clock, for logs and for node-redlock's users.
+   * For decisions use {@link Lock.remaining}, which does not depend on the wall clock.
    */
   get expiration(): number {
     return this.#run.expirationMs;
   }
 
   /**
-   * Aborted by a local timer when the validity ends, whatever the network does, with a {@link LockError}
-   * (`ERR_LOCK_LOST`) as its reason. A release does not abort it. The timer waits for the event loop like any other:
-   * code that blocks the loop asks {@link Lock.remaining} instead.
+   * A local timer aborts it when the validity ends, whatever the network does. Its reason is a {@link LockError}
+   * (`ERR_LOCK_LOST`). A release does not abort it. A blocked event loop delays the timer: code that blocks the loop must check
+   * {@link Lock.remaining} instead.
    */
   get signal(): LockSignal {
     if (this.#abort === null) {
@@ -72,15 +72,15 @@ export class Lock implements AsyncDisposable {
     return this.#abort.signal;
   }
 
-  /** What is left of the validity, ms; 0 once it has ended or the lock was released. */
+  /** Remaining validity, ms; 0 once it has ended or the lock was released. */
   remaining(): number {
     return this.#run.remainingUs() / 1000;
   }
 
   /**
-   * With the setting `fencing`: greater than that of every lock that any client held on any resource of these nodes
-   * before. A resource that remembers the greatest it has seen, and refuses writes with a lesser one, is safe from
-   * holders that do not know yet that they have lost the lock. To be compared by `compareFencingTokens`. Else `null`.
+   * With the setting `fencing`, greater than the token of every earlier lock of any client on any resource of these nodes;
+   * else `null`. A resource stores the greatest token that it has seen, and rejects writes with a lower one. Holders that do not
+   * know yet that they lost the lock then do no harm. Compare tokens with `compareFencingTokens`.
    */
   get fencingToken(): FencingToken | null {
     return this.#run.fence;
@@ -91,14 +91,14 @@ export class Lock implements AsyncDisposable {
     return this.#run.votes;
   }
 
-  /** How many of the nodes that voted may forget the lock in a crash without another client getting it: see `votesWanted`. */
+  /** Number of voters that may lose the key in a crash without another client getting the lock: see `votesWanted`. */
   get toleratedDataLoss(): number {
     return this.#run.toleratedDataLoss;
   }
 
   /**
-   * Keeps the lock for `ttlMs` from now on and resolves with this same lock. A lock whose validity has ended is never
-   * extended: somebody else may have held it since.
+   * Extends the lock to `ttlMs` from now, and resolves with this lock. A lock whose validity has ended is never extended:
+   * another client may have held it since.
    *
    * @param ttlMs - New time to live, whole ms.
    * @throws LockError `ERR_LOCK_LOST` if the lock has ended or its keys are gone, `ERR_LOCK_QUORUM_UNREACHABLE` or
@@ -116,14 +116,14 @@ export class Lock implements AsyncDisposable {
   }
 
   /**
-   * Gives the lock back, on all nodes; resolves when a quorum has answered, or all have or timed out. It never throws:
-   * a lock that had expired, or whose nodes are away, is reported as such. Further calls resolve with the same report.
+   * Releases the lock on all nodes. Resolves when a quorum has answered, or all nodes have answered or timed out. It never
+   * throws: the report says if the lock had expired or its nodes are unreachable. Further calls resolve with the same report.
    */
   release(): Promise<ReleaseReport> {
     return this.#run.release();
   }
 
-  /** What may be logged: not the token, by which anybody could release the lock. */
+  /** Data for logs, without the token, with which any client could release the lock. */
   toJSON(): LockInfo {
     const { resources, votes, fencingToken } = this;
     return { resources, remainingMs: this.remaining(), votes, fencingCounter: fencingToken?.counter ?? null };

@@ -15,37 +15,36 @@ import { isRecord, show } from './arguments.js';
 import type { Clock } from './clock.js';
 import { configError } from './errors.js';
 
-/** How locks are recorded: see {@link Redlock.record}. */
+/** Options of {@link Redlock.record}. */
 export interface RecordingOptions {
-  /** The name of this process, which no other process of the history has. */
+  /** Name of this process, unique in the history. */
   readonly client: string;
-  /** Whether the steps are kept too, which takes several times as much time and memory as the history. Default `false`. */
+  /** Whether to record steps too, at several times the time and memory of the history. Default `false`. */
   readonly steps?: boolean;
-  /** How much is kept: events, effects and lines of the history, of all locks together. Default 50 000. */
+  /** Maximum number of events, effects and lines of the history, of all locks together. Default 50 000. */
   readonly maxEntries?: number;
   /**
-   * Time in whole µs, never back. Default: the monotonic clock, which all processes of one machine share. For several machines,
-   * or one that is suspended, a clock that they share, such as
-   * `() => Math.round((performance.timeOrigin + performance.now()) * 1000)` under NTP. It is called while a lock is at work, and
-   * must not throw.
+   * Time in whole µs, never decreasing. Default: the monotonic clock, which all processes of one machine share. For several machines,
+   * or a machine that is suspended, pass a shared clock, such as
+   * `() => Math.round((performance.timeOrigin + performance.now()) * 1000)` under NTP. It is called during lock operations and must
+   * not throw.
    */
   readonly nowUs?: () => number;
-  /** How far that may be from the clocks of the other processes, µs. Default 1, which is what rounding takes. */
+  /** Largest difference from the clocks of the other processes, µs. Default 1, for rounding. */
   readonly errorUs?: number;
 }
 
-/** What locks did, in memory. No token is in what it returns: each is replaced by a part of its SHA-256. */
+/** A recording of locks, in memory. It returns no tokens: each is replaced by a part of its SHA-256. */
 export interface Recording {
-  /** The history: JSON lines for `lockstep verify`, the oldest lock first. Those of several processes may be joined. */
+  /** The history: JSON lines for `lockstep verify`, oldest lock first. Histories of several processes may be joined. */
   history(): string;
   /**
-   * A JSON line for each lock, with each event that its state machine was handed and the effects that were carried out; nothing
-   * without the option `steps`.
+   * A JSON line for each lock, with the events of its state machine and their effects; nothing without the option `steps`.
    */
   steps(): string;
-  /** Locks that others took the place of. They are in neither. */
+  /** Number of locks that were dropped to make room. They are in neither. */
   readonly dropped: number;
-  /** Records no further locks. Those that were begun go on. */
+  /** Records no further locks. Recording of earlier locks continues. */
   stop(): void;
 }
 

@@ -25,8 +25,8 @@ import { emitSafely, type LockNotices, Watch } from './watch.js';
 /** What a {@link Redlock} emits. */
 export interface RedlockEvents extends LockNotices {
   /**
-   * A node's connection failed, or a node answered with an error. For logs: locks count it as a failed vote. Unlike
-   * other emitters, nothing is thrown if nobody listens.
+   * A node's connection failed, or a node answered with an error. For logs: locks count it as a failed vote. Unlike with
+   * other emitters, nothing is thrown without a listener.
    */
   error: [error: Error, node: number];
 }
@@ -40,9 +40,9 @@ export type Routine<T> = (signal: LockSignal, lock: Lock) => Promise<T>;
 /**
  * Locks on a majority of independent Redis nodes: the Redlock algorithm, with the interface of node-redlock.
  *
- * Each node gets a connection of its own, made from the client's options; the clients themselves are neither used nor
- * closed. These connections do not keep the process alive, so it ends when the clients are closed and nothing is under
- * way; {@link Redlock.quit} closes them at once.
+ * The lock opens its own connection to each node, with the options of the client. It neither uses nor closes the client itself.
+ * These connections do not keep the process alive: it ends when the clients are closed and no call is in progress.
+ * {@link Redlock.quit} closes them at once.
  *
  * @example
  * ```ts
@@ -72,18 +72,18 @@ export class Redlock extends EventEmitter<RedlockEvents> implements AsyncDisposa
 
   /**
    * @param clients - One client for each node: of ioredis 5 or 6, iovalkey and other forks, `createClient` of node-redis 5 or 6,
-   * Upstash's REST client or `{ url, token }`, a URL, or a {@link RedlockTransport} for any other; all kinds may be mixed. What is
-   * none is refused. A connection that is not one of ioredis sets a key of its own twice and looks at it before the node gets a
-   * vote, so that one whose SET sets no lock is found out; all cost one INFO. The nodes must be independent of each other: masters without a
-   * common replica set, that do not fail together. An odd number is best. A node may be a Cluster, or be found through
-   * Sentinel; a failover in it is then a node that forgets: replication is asynchronous, so the new master may not have
-   * the key. `votesWanted` says how many such nodes a lock tolerates. On a Cluster all resources of one lock need the
-   * same hash tag (`{order:1}:a`, `{order:1}:b`), or it has no vote; and only {@link Redlock.quit} lets the process end.
+   * Upstash's REST client or `{ url, token }`, a URL, or a {@link RedlockTransport} for any other; all kinds may be mixed. Anything
+   * else is rejected. A connection of another library than ioredis sets a key of its own twice and checks it before the node gets a
+   * vote. This detects a client whose SET sets no lock. Every connection costs one INFO. The nodes must be independent of each
+   * other: masters without a common replica set, that do not fail together. An odd number is best. A node may be a Cluster, or be
+   * found through Sentinel. A failover in it then counts as data loss on the node: replication is asynchronous, so the new master
+   * may not have the key. `votesWanted` decides how many such nodes a lock tolerates. On a Cluster, all resources of one lock need
+   * the same hash tag (`{order:1}:a`, `{order:1}:b`), or it has no vote; and only {@link Redlock.quit} lets the process end.
    * @param settings - See {@link RedlockSettings}.
-   * @param machine - For simulations that have a clock or a random source of their own; else left out.
+   * @param machine - For simulations with their own clock or random source; else omitted.
    * @throws LockError `ERR_LOCK_CONFIG` for no nodes, the same server twice (by its address; another database of it is
-   * the same server), what is no client, or a setting that is wrong or unknown. What only a connection shows, one
-   * server under two addresses, is thrown by {@link Redlock.acquire}.
+   * the same server), an argument that is not a client, or a wrong or unknown setting. Two addresses of one server are detected
+   * only after connecting, by {@link Redlock.acquire}.
    */
   constructor(clients: Iterable<AnyClient>, settings: RedlockSettings = {}, machine?: LockRuntime) {
     super();
@@ -101,24 +101,23 @@ export class Redlock extends EventEmitter<RedlockEvents> implements AsyncDisposa
   }
 
   /**
-   * Acquires a lock on all `resources` together, or on none.
+   * Acquires a lock on all `resources` together, or on none of them.
    *
    * @param resources - Keys on the nodes; a lock on several excludes locks on any of them.
-   * @param ttlMs - Time to live, whole ms. The lock is valid for this minus the drift allowance and the time it took.
+   * @param ttlMs - Time to live, whole ms. The lock is valid for this time minus the drift allowance and the duration of the acquisition.
    * @param settings - For this lock only; with `signal`, which ends the acquisition at once.
    * @throws LockError `ERR_LOCK_CONTENDED`, `ERR_LOCK_QUORUM_UNREACHABLE` or `ERR_LOCK_TIMEOUT` by the last attempt,
-   * `ERR_LOCK_COUNTERS_LOST` at once where no node can give a fencing token,
-   * `ERR_LOCK_ABORTED` with the signal's reason as cause, or because of `quit`, `ERR_LOCK_CONFIG` for arguments that make
-   * no lock.
+   * `ERR_LOCK_COUNTERS_LOST` at once if no fencing token can be made,
+   * `ERR_LOCK_ABORTED` with the signal's reason as cause, or because of `quit`, `ERR_LOCK_CONFIG` for invalid arguments.
    */
   acquire(resources: string | readonly string[], ttlMs: number, settings: AcquireSettings = {}): Promise<Lock> {
     return this.#acquire(resources, ttlMs, settings, false);
   }
 
   /**
-   * Acquires a lock if nobody has it, in one attempt, or resolves with `null` at once.
+   * Acquires a free lock in one attempt, or resolves with `null` at once if another client has it.
    *
-   * @throws What {@link Redlock.acquire} throws, but for `ERR_LOCK_CONTENDED`.
+   * @throws What {@link Redlock.acquire} throws, except `ERR_LOCK_CONTENDED`.
    */
   async tryAcquire(
     resources: string | readonly string[],
@@ -139,10 +138,10 @@ export class Redlock extends EventEmitter<RedlockEvents> implements AsyncDisposa
   }
 
   /**
-   * Tells who holds a resource, without acquiring it: see {@link Inspection}. Waits for `nodeTimeoutMs` at most; nodes
-   * that are away are no error.
+   * Reports who holds a resource, without acquiring it: see {@link Inspection}. Waits for `nodeTimeoutMs` at most. Unreachable
+   * nodes are not an error.
    *
-   * @throws LockError `ERR_LOCK_CONFIG` for what is not one resource.
+   * @throws LockError `ERR_LOCK_CONFIG` unless the argument is one resource.
    */
   async inspect(resource: string): Promise<Inspection> {
     const [key = '', ...others] = checkResources(resource);
@@ -155,12 +154,12 @@ export class Redlock extends EventEmitter<RedlockEvents> implements AsyncDisposa
   }
 
   /**
-   * Lets a cluster have fencing tokens that has none, or has lost too much of its counters: `ERR_LOCK_COUNTERS_LOST`. Once,
-   * by an operator or a deployment, and not at the start of a service: only somebody who knows what tokens were handed
-   * out can tell new nodes from nodes that have lost everything.
+   * Initializes the fencing counters of new nodes, or restores them after `ERR_LOCK_COUNTERS_LOST`. Call it once, by an operator or a
+   * deployment, and not when a service starts: only an operator who knows which tokens were issued can tell new nodes from nodes
+   * that have lost their data.
    *
-   * @param greatest - The greatest counter of a fencing token so far: what the protected resources have stored. For new
-   * nodes 0; then all of them must answer, and none may have a counter. From there on tokens are greater.
+   * @param greatest - The greatest counter of a fencing token so far, which the protected resources have stored. For new
+   * nodes 0; then all of them must answer, and none may have a counter. Later tokens are greater.
    * @throws LockError `ERR_LOCK_CONFIG` if a node has a greater counter, `ERR_LOCK_QUORUM_UNREACHABLE` if fewer than a
    * quorum answer within 2 s, or `nodeTimeoutMs` if that is more; then it can be called again.
    */
@@ -172,9 +171,9 @@ export class Redlock extends EventEmitter<RedlockEvents> implements AsyncDisposa
   }
 
   /**
-   * Records locks that are acquired from now on: their history, for `lockstep verify`, and each step of their state machines. It
-   * is kept in memory, at most `maxEntries`, of which the oldest locks make room; nothing is written until it is asked for. A
-   * further call begins another recording, which takes the place of this one for new locks.
+   * Records locks that are acquired from now on: their history, for `lockstep verify`, and each step of their state machines. The
+   * recording is in memory, with at most `maxEntries`; ended locks are dropped first. Nothing is written until you ask for it.
+   * A further call begins another recording, which replaces this one for new locks.
    *
    * @example
    * ```ts
@@ -182,7 +181,7 @@ export class Redlock extends EventEmitter<RedlockEvents> implements AsyncDisposa
    * await redlock.using('invoice:42', 10_000, charge);
    * writeFileSync('worker-1.jsonl', recording.history()); // lockstep verify worker-1.jsonl
    * ```
-   * @throws LockError `ERR_LOCK_CONFIG` for options that are wrong.
+   * @throws LockError `ERR_LOCK_CONFIG` for wrong options.
    */
   record(options: RecordingOptions): Recording {
     this.#recording = new LockRecording(options, this.#machine.clock);
@@ -200,9 +199,9 @@ export class Redlock extends EventEmitter<RedlockEvents> implements AsyncDisposa
   }
 
   /**
-   * Runs `routine` while holding the lock, extends the lock as long as it runs (see `automaticExtensionThreshold` and
-   * `maxExtensions`), releases it and resolves with what the routine resolved with. The routine's signal aborts if the
-   * lock is lost all the same; the routine should then stop, and its result is passed on nevertheless.
+   * Runs `routine` under the lock, extends the lock while it runs (see `automaticExtensionThreshold` and `maxExtensions`),
+   * releases it, and resolves with the result of the routine. The routine's signal aborts if the lock is lost. The routine should
+   * then stop; its result is returned in any case.
    *
    * @throws What {@link Redlock.acquire} throws, or what the routine throws.
    */
@@ -231,10 +230,10 @@ export class Redlock extends EventEmitter<RedlockEvents> implements AsyncDisposa
   }
 
   /**
-   * Ends acquisitions under way (`ERR_LOCK_ABORTED`), sends every release that nodes are owed, waits for the answers, and
-   * closes the connections to the nodes, not the clients they were made from. A node that answers nothing for
-   * `nodeTimeoutMs` is not waited for, and none for longer than 10 s; what it has not confirmed to have released is told
-   * by the event `error`, and goes when its TTL ends. So do locks that are still held: they are not released.
+   * Ends acquisitions in progress (`ERR_LOCK_ABORTED`), sends all outstanding releases, waits for the answers, and closes the
+   * connections to the nodes, but not the clients. It waits at most `nodeTimeoutMs` for a silent node, and at most 10 s for any. The
+   * event `error` reports keys whose release a node has not confirmed; they expire with their TTL. Locks that are still held are
+   * not released; they expire too.
    */
   async quit(): Promise<void> {
     this.#closed = true;

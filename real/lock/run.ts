@@ -39,15 +39,15 @@ function listOf(set: NodeSet): readonly number[] {
   return made;
 }
 
-/** What a release found on the nodes, as numbers of nodes. */
+/** Result of a release, as numbers of nodes. */
 export interface ReleaseReport {
-  /** Had the key and deleted it. */
+  /** Nodes that deleted the key. */
   readonly released: number;
-  /** Had no key of ours: it had expired, or never been there. */
+  /** Nodes without the lock's key: it had expired, or was never set. */
   readonly alreadyGone: number;
-  /** Not connected, answered with an error, or not in time: the key goes when its TTL ends. */
+  /** Nodes that are not connected, answered with an error or too late: the key expires with its TTL. */
   readonly unreachable: number;
-  /** Had not answered yet when a quorum had: they get the release all the same. */
+  /** Nodes that had not answered when a quorum had. They get the release too. */
   readonly unanswered: number;
 }
 

@@ -1,36 +1,36 @@
 import { EventEmitter } from 'node:events';
 import { type LockWords, type RedisConnection, write } from './request.js';
 
-/** One connection to a node, made for locks alone. */
+/** A connection to a node, used only by locks. */
 export interface RedlockSession {
   /**
-   * Sends a command at once and once: nothing is queued while the node is away, nothing is sent a second time. Commands about
-   * one key are carried out in the order in which they were sent.
+   * Sends a command at once and only once: it neither queues commands for an unreachable node nor resends them. Commands about
+   * one key are executed in the order in which they were sent.
    *
-   * @param words - The command: its name and its arguments. Not to be changed: other nodes may be sent the same.
+   * @param words - The command: its name and its arguments. Do not change it: other nodes may get the same list.
    * @returns The reply: bulk and simple strings as strings, integers as numbers, nil as `null`. An error reply rejects with an
-   * error whose message is the server's (`NOSCRIPT No matching script.`); a connection that is lost rejects with any other.
+   * error that has the server's message (`NOSCRIPT No matching script.`); a lost connection rejects with any other error.
    */
   send(words: readonly string[]): Promise<unknown>;
-  /** Ends the connection at once, or stops making it. What it has not answered rejects. */
+  /** Closes the connection, or stops connecting, at once. Unanswered commands reject. */
   close(): void;
 }
 
-/** Who is told how a {@link RedlockSession} fares. */
+/** Receives the state changes of a {@link RedlockSession}. */
 export interface SessionListener {
-  /** Commands may be sent. Called once. */
+  /** Commands can be sent. Called once. */
   onReady(): void;
-  /** The connection could not be made, or is lost. Called once, with the reason; not needed after `close`. */
+  /** The connection failed or was lost. Called once, with the reason; not needed after `close`. */
   onEnd(reason: unknown): void;
 }
 
-/** What leads to a node, for clients that the lock does not know. The README of the package has an example, under "Other clients". */
+/** Connects to a node, for clients that the lock does not know. For an example, see "Other clients" in the README of the package. */
 export interface RedlockTransport {
   /**
-   * Begins to make a connection of its own. It does not connect again by itself, and does not keep the process alive.
+   * Opens a new connection. It does not reconnect, and does not keep the process alive.
    */
   openSession(listener: SessionListener): RedlockSession;
-  /** What the keys of this node begin with. Default: nothing. */
+  /** Prefix of all keys on this node. Default: none. */
   readonly keyPrefix?: string;
 }
 

@@ -21,62 +21,61 @@ export type PolicyOnly = {
 };
 
 /**
- * How locks are acquired and kept. Names and defaults are node-redlock's where it has the setting. Whatever is set
- * here, the lock stays sound: quorum, validity check, owner check and clean-up cannot be configured.
+ * Settings of a {@link Redlock}. Settings that node-redlock has too keep its names and defaults. No setting makes the lock unsafe:
+ * quorum, validity check, owner check and cleanup are fixed.
  */
 export interface RedlockSettings extends PolicyOnly {
   /**
-   * Clock-drift allowance in proportion to the TTL, from 0 to below 1; 2 ms come on top. It has to cover what the clocks
-   * of nodes gain on this process's in a TTL. A suspend of the machine is noticed and counted from 2 ms on; shorter ones,
-   * and a paused virtual machine, which nobody can notice, count against the allowance as well. Default 0.01.
+   * Drift allowance as a share of the TTL, from 0 to below 1; 2 ms are added. It must cover how far the clocks of nodes gain on the
+   * clock of this process during a TTL. The lock notices suspends of the machine from 2 ms on. Shorter ones, and pauses of a virtual
+   * machine, which it cannot notice, use up the allowance too. Default 0.01.
    */
   readonly driftFactor?: number;
-  /** Further attempts after a failed first one; -1 tries until the lock is there or the signal aborts. Default 10. */
+  /** Attempts after a failed first one; -1 retries until the lock is acquired or the signal aborts. Default 10. */
   readonly retryCount?: number;
   /** Mean pause between two attempts, ms, at most a day. Default 200. */
   readonly retryDelay?: number;
-  /** The pause is drawn uniformly within ± this, ms, at most a day. Default 100. */
+  /** Random spread of the pause: uniform within ± this, ms, at most a day. Default 100. */
   readonly retryJitter?: number;
   /**
-   * `using` extends the lock when this much of its validity is left, ms. At most half of the validity is used, so that
-   * short locks are not extended incessantly. Default 500.
+   * `using` extends the lock when this much validity is left, ms; at most half of the validity counts, so that short locks are not
+   * extended all the time. Default 500.
    */
   readonly automaticExtensionThreshold?: number;
   /**
-   * How long a node may take to answer before it counts as a failed vote, ms. Generous for a network within a region,
-   * and small beside usual TTLs, so that an attempt that waits for a hung node still leaves most of the validity; at
-   * most half of the validity is used, and a day. It counts from when the node was written to, and is only waited for while
-   * no quorum has answered. Default 50.
+   * Time-out for the answer of a node, ms: without an answer, the node is a failed vote. The default is generous for a network within
+   * a region, and small compared to usual TTLs, so that waiting for a hung node leaves most of the validity. At most half of the
+   * validity counts, and at most a day. It starts when the command is written, and the lock waits only while no quorum has answered.
+   * Default 50.
    */
   readonly nodeTimeoutMs?: number;
   /**
-   * Votes to wait for, between the quorum and the number of nodes. Each vote above the quorum tolerates one more node
-   * that forgets the lock in a crash, and costs the wait for it. Fewer are accepted once all nodes have answered or
-   * timed out: see `lock.toleratedDataLoss`. Default `quorum`.
+   * Number of votes to wait for, from the quorum to the number of nodes. Each vote beyond the quorum tolerates data loss on one more
+   * node, at the price of waiting for it. Fewer votes are accepted once all nodes have answered or timed out: see
+   * `lock.toleratedDataLoss`. Default `quorum`.
    */
   readonly votesWanted?: 'quorum' | 'all' | number;
-  /** Most extensions of one lock, automatic ones included; `null` is no limit. Default `null`. */
+  /** Maximum number of extensions of one lock, including automatic ones; `null` for no limit. Default `null`. */
   readonly maxExtensions?: number | null;
   /**
-   * Whether each lock comes with a fencing token, `lock.fencingToken`, from counters that a quorum of the nodes keeps: two
-   * round trips more for an acquisition. A node whose process is not the one that counted learns its counter from a quorum
-   * of the others with the next lock, whatever its disk says; where fewer than a quorum know theirs, there are no tokens
-   * (`ERR_LOCK_COUNTERS_LOST`) until {@link Redlock.recoverFencing}, which new nodes need as well. Clients need the
-   * permission for INFO. Default `false`.
+   * Whether each lock has a fencing token, `lock.fencingToken`, from counters on a quorum of the nodes. It costs two more round trips
+   * per acquisition. After a restart or failover, a node gets its counter from a quorum of the others with the next lock, whatever
+   * its disk says. If fewer than a quorum know their counter, there are no tokens (`ERR_LOCK_COUNTERS_LOST`) until
+   * {@link Redlock.recoverFencing} is called. New nodes need that call too. Clients need the permission for INFO. Default `false`.
    */
   readonly fencing?: boolean;
   /**
-   * Whether an extension also sets the key again on nodes that lost it in a restart, and on those that were away when the lock was
-   * acquired. It helps where nodes are restarted one after the other, as in a rolling update. Default `false`.
+   * Whether an extension also sets the key on nodes that lost it in a restart, or were unreachable when the lock was acquired. It
+   * helps during rolling updates, when nodes are restarted one after the other. Default `false`.
    */
   readonly healing?: boolean;
-  /** A lock with less validity left than this when its quorum has answered is given up, ms. Default 0. */
+  /** Least validity after the answer of a quorum, ms: with less, the attempt fails. Default 0. */
   readonly minValidityMs?: number;
 }
 
-/** Settings of one acquisition, on top of those of the `Redlock`. */
+/** Settings of one acquisition. They override those of the `Redlock`. */
 export interface AcquireSettings extends RedlockSettings {
-  /** Aborting it ends the acquisition at once; what was set on nodes is cleaned up in the background. */
+  /** Aborts the acquisition at once; its keys are deleted in the background. */
   readonly signal?: AbortSignal;
 }
 

@@ -5,8 +5,8 @@ import type { LockErrorCode, LockVotes } from './errors.js';
 /** What happened to a lock: what a {@link Redlock} emits, and what it publishes on channels. It has no token in it. */
 export interface LockNotice {
   /**
-   * `contended` and `failed` end an acquisition, by other clients or by anything else; an extension that failed is `failed`
-   * too, and the lock is then held as long as before.
+   * `contended`: an acquisition failed because of other clients. `failed`: an acquisition or extension failed for another reason.
+   * After a failed extension, the lock is held as long as before.
    */
   readonly event: 'acquired' | 'contended' | 'failed' | 'extended' | 'lost' | 'released';
   readonly operation: 'acquire' | 'extend' | 'hold' | 'release';
@@ -15,13 +15,13 @@ export interface LockNotice {
   readonly durationMs: number;
   /** Since the lock was acquired, ms. */
   readonly heldMs: number;
-  /** What is left of the validity, ms. */
+  /** Remaining validity, ms. */
   readonly remainingMs: number;
   /** Attempts to acquire. */
   readonly attempts: number;
   /** Successful extensions so far. */
   readonly extensions: number;
-  /** Of a release: granted has deleted the key, refused had none. */
+  /** For a release: nodes in `granted` have deleted the key, nodes in `refused` had none. */
   readonly votes: LockVotes;
   /** Why it failed; `null` if it did not. */
   readonly code: LockErrorCode | null;
