@@ -46,53 +46,64 @@ const scheduleIds = CLIENT_DIFFERENCES.map(({ id }: Distinction) => id);
 
 process.stdout.write(`# Known clients
 
-Printed by \`npm run -s docs:profiles\`. \`deviations/profiles/\` has ${KNOWN_CLIENTS.length} known Redlock clients as policies: what each of them chooses where
-clients differ. \`lockstep list --profiles\` names them, \`lockstep check --profile redlock-php\` searches with one, and
-\`lockstep replay F1 --with policy=pottery\` plays a schedule with one.
+\`npm run -s docs:profiles\` prints this page. \`deviations/profiles/\` has ${KNOWN_CLIENTS.length} known Redlock clients as policies: the choices of each client where
+clients differ.
 
-A profile is the lock of this project with the choices of a client, and not the client: what it shows holds for the client as
-far as the profile is right, and the table says what its sources leave open and where it is simpler. A search inside a
-profile's assumptions says what the choices are worth, not how often a client fails in production.
+* \`lockstep list --profiles\` lists them.
+* \`lockstep check --profile redlock-php\` searches with one.
+* \`lockstep replay F1 --with policy=pottery\` replays a schedule with one.
 
-## Where each was read
+A profile is Lockstep's own lock with the choices of a client. It is not the client itself. A result applies to the client as far as the
+profile is correct. The table says what the sources leave open, and where the profile is simpler. A search within the assumptions tests the
+choices. It does not say how often a client fails in production.
 
-Settings on which the sources say nothing have their defaults, and deviations of which they say nothing are left out. The last column
-opens a search with the profile in the [playground](cli.md#playground).
+## Sources
 
-| profile | client | version | read in | not said there | simpler than the client | to try it |
+If the sources do not say how a client behaves, its settings have the defaults, and it has no deviation. The last column opens a search with
+the profile in the [playground](cli.md#playground).
+
+| profile | client | version | source | not in the source | simpler than the client | to try it |
 |---|---|---|---|---|---|---|
 ${KNOWN_CLIENTS.map(profileRow).join('\n')}
 
-## What each makes of the schedules that tell them apart
+## Verdicts on the schedules that tell clients apart
 
-\`lockstep replay ${scheduleIds[0]}\` shows one with the client that shows it best. **✗**: fails; ·: passes; blank: has nothing that it is about (no
-extensions, or no watchdog). A test plays every pair.
+\`lockstep replay ${scheduleIds[0]}\` shows one with the client that it is about. **✗**: fails; ·: passes; blank: does not apply (no extensions,
+or no watchdog). A test runs every pair.
 
 ${verdictTable(CLIENT_DIFFERENCES)}
 
-All clients fail F12 and F12b (nodes that forget, or whose clocks jump) and F13 (a holder that was frozen writes): no client
-can prevent the first two, and none of them has fencing tokens.
+All clients fail F12 and F12b (nodes that lose data, or whose clocks step) and F13 (a holder that paused writes). No client can prevent the
+first two, and none of them has fencing tokens.
 
-### Where the simulator says something else than was stated from the sources
+### Where the simulator contradicts a reading of the sources
 
 ${correctionsText(CLIENT_DIFFERENCES)}
 
-G11, that the timer of \`using\` outlives the routine, is about the program around the lock and has no column: it is played with the
-libraries themselves, [redlock 5 and @sesamecare-oss/redlock](findings/redlock5-leaked-timer.md) and
-[redlock-universal](findings/redlock-universal-leaked-timer.md). F14 and F15 are the examples of two of the documents that this project
-started from; G8 is fail-fast in redsync, which is an option and not the profile.
+Some schedules have no column:
+
+* G11 (the timer of \`using\` outlives the routine) is about the program around the lock. It runs with the libraries themselves:
+  [redlock 5 and @sesamecare-oss/redlock](findings/redlock5-leaked-timer.md) and
+  [redlock-universal](findings/redlock-universal-leaked-timer.md).
+* F14 and F15 are examples from two of the documents that this project started from.
+* G8 is fail-fast in redsync, which is an option and not in the profile.
 
 ## What a short search finds
 
-${RUNS} schedules for each, seed 1, drawn from all that the lock claims to withstand, up to the edge of what the policy of the
-profile can bear: \`lockstep check --profile <profile> --properties <property> --runs ${RUNS}\` finds each of these in the run whose
-number is in brackets. *Inside*: the schedule keeps every assumption, so that it is the client's own doing. *Outside*: it was
-found only in schedules that break one, mostly because a wall clock is set. Nothing found is no proof.
+The search generates ${RUNS} schedules per profile (seed 1), up to the bounds of the profile's policy.
+\`lockstep check --profile <profile> --properties <property> --runs ${RUNS}\` finds each violation in the run with the number in brackets.
+*Inside*: the schedule keeps every assumption, so the client is at fault. *Outside*: only schedules that break an assumption violate
+the property, mostly because a wall clock is set. An empty cell is not a proof.
 
-Much of it is one choice each: \`unique-token\` is a token for the call or for the process instead of the attempt; \`loss-notified\` an owner
-that no timer tells of the end; \`fault-tolerance\` no time-out of one's own; \`acquisition\` of the clients that cut their time
-stamps, a claim up to 1 ms longer than T1 + TTL − D, which the 2 ms of the allowance make good; \`deadlock-free\` of those that
-extend by themselves, that they do so for ever. \`mutual-exclusion\` and \`validity\` inside are what to look at first.
+Many violations follow from one choice:
+
+* \`unique-token\`: one token per call or process, instead of per attempt.
+* \`loss-notified\`: no timer notifies the owner of the end.
+* \`fault-tolerance\`: the client has no time-out of its own.
+* \`acquisition\`, of clients that truncate timestamps: a hold up to 1 ms longer than T1 + TTL − D. The 2 ms of the allowance cover that.
+* \`deadlock-free\`, of clients with automatic extensions: they extend for ever.
+
+\`mutual-exclusion\` and \`quorum-backed\` inside are the ones to look at first.
 
 | profile | inside the assumptions | only outside |
 |---|---|---|
