@@ -140,7 +140,7 @@ export abstract class ClientProcess extends Process {
     this.life++;
     this.thaw();
     for (const lock of this.locks) {
-      lock.armed.fill(null);
+      lock.disarm();
       this.context.ended(lock, 'crashed');
     }
   }

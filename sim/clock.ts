@@ -3,6 +3,8 @@ import { type TrueTime, trueTime } from './time.js';
 
 const MILLION = 1_000_000;
 
+const NEVER = trueTime(-1);
+
 /**
  * A process's clock: piecewise linear in true time, with an offset, a rate, steps and stops. It computes on what has passed
  * since its last change, so that readings stay exact for months at any rate.
@@ -13,6 +15,9 @@ export class Clock {
   private since: TrueTime = trueTime(0);
   private base: number;
   private ratePpm: number;
+  /** The last reading, and when it was: one instant is often read several times over. No time is -1. */
+  private readAt: TrueTime = NEVER;
+  private reading: LocalTime = localTime(0);
 
   /** `ratePpm` within ±500 000: how many parts per million the clock is too fast. */
   constructor(offsetUs: number, ratePpm: number) {
@@ -26,6 +31,7 @@ export class Clock {
     this.since = trueTime(0);
     this.base = offsetUs;
     this.ratePpm = ratePpm;
+    this.readAt = NEVER;
   }
 
   get rate(): number {
@@ -39,8 +45,11 @@ export class Clock {
 
   /** What the clock shows at `at`, which must not lie before its last change; whole µs, rounded down. */
   read(at: TrueTime): LocalTime {
+    if (at === this.readAt) return this.reading;
     const passed = at > this.since ? at - this.since : 0;
-    return localTime(this.base + passed + (this.ratePpm === 0 ? 0 : drift(passed, this.ratePpm)));
+    this.reading = localTime(this.base + passed + (this.ratePpm === 0 ? 0 : drift(passed, this.ratePpm)));
+    this.readAt = at;
+    return this.reading;
   }
 
   /**
@@ -70,6 +79,7 @@ export class Clock {
   setRate(at: TrueTime, ratePpm: number): void {
     this.rebase(at, 0);
     this.ratePpm = ratePpm;
+    this.readAt = NEVER;
   }
 
   /** Stops from `at` until `until`. */
@@ -82,6 +92,7 @@ export class Clock {
     this.base = this.read(at) + byUs;
     this.changed = at;
     if (at > this.since) this.since = at;
+    this.readAt = NEVER;
   }
 }
 

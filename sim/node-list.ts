@@ -12,7 +12,8 @@ export class NodeList {
   /** How many different nodes there are, and how many of them are a majority. */
   readonly distinct: number;
   readonly majority: number;
-  private readonly count: number;
+  /** The size of the cluster. */
+  readonly count: number;
   private readonly plain: boolean;
   private readonly own: NodeSet;
 

@@ -132,21 +132,38 @@ export class Queue {
   }
 
   push(event: QueueEvent): void {
-    const { last } = this;
-    if (last !== null && precedes(last, event)) {
+    const { first, last } = this;
+    if (first === null || last === null) {
+      this.put(null, event, null);
+    } else if (precedes(last, event)) {
       if (this.nearCount > LONGEST_WALK) this.pushFar(event);
       else this.put(last, event, null);
-      return;
+    } else if (this.nearCount > LONGEST_WALK) {
+      this.pushInLongList(event, first);
+    } else {
+      // It goes ahead of the last one, so that the walk needs no other end.
+      const { at, rank } = event;
+      let before: QueueEvent | null = null;
+      let after: QueueEvent = first;
+      while (after.at < at || (after.at === at && after.rank < rank)) {
+        before = after;
+        after = after.next as QueueEvent;
+      }
+      this.put(before, event, after);
     }
+  }
+
+  /** Puts an event ahead of the last one of a list that may be too long to walk through. */
+  private pushInLongList(event: QueueEvent, first: QueueEvent): void {
     let before: QueueEvent | null = null;
-    let after = this.first;
-    for (let walked = 0; after !== null && precedes(after, event); walked++) {
+    let after: QueueEvent = first;
+    for (let walked = 0; precedes(after, event); walked++) {
       if (walked === LONGEST_WALK) {
         this.pushFar(event);
         return;
       }
       before = after;
-      after = after.next;
+      after = after.next as QueueEvent;
     }
     this.put(before, event, after);
   }

@@ -68,6 +68,12 @@ export class SimLock {
     while (this.armed.length < slots) this.armed.push(null);
   }
 
+  /** None of its timers will fire. By a loop, because `fill` is a call out of the engine's own code. */
+  disarm(): void {
+    const { armed } = this;
+    for (let slot = 0; slot < armed.length; slot++) armed[slot] = null;
+  }
+
   /** As a new one. */
   reset(client: Process, number: number, plan: LockPlan, list: NodeList): void {
     this.client = client;
@@ -82,7 +88,7 @@ export class SimLock {
     this.repeats = false;
     this.believing = false;
     this.endsAt = trueTime(0);
-    this.armed.fill(null);
+    this.disarm();
     this.makeSlots(plan);
     this.releaseSendCount = 0;
     this.moreSends = null;
@@ -113,7 +119,7 @@ export class SimLock {
   countSend(command: Command, node: number): number {
     if (command.operation !== 'release')
       return this.repeats || this.list.repeats ? this.countAgain(command, node, 0) : 0;
-    const at = command.attempt * MOST_NODES + node;
+    const at = command.attempt * this.list.count + node;
     const { releaseSends } = this;
     while (this.releaseSendCount <= at) releaseSends[this.releaseSendCount++] = 0;
     const sent = releaseSends[at] ?? 0;

@@ -260,12 +260,9 @@ export class World implements WorldView, WatchedWorld, ClientHost {
   private call(client: ClientProcess, lock: SimLock): void {
     // Numbered when they are first used: when they were planned may differ between a drawn run and its replay.
     lock.life = client.life;
-    lock.resources = lock.plan.resources.map((resource) => this.context.keyOf(resource));
-    const { keyPrefix } = client;
-    lock.keys =
-      keyPrefix === ''
-        ? lock.resources
-        : lock.plan.resources.map((resource) => this.context.keyOf(keyPrefix + resource));
+    const { context } = this;
+    lock.resources = context.keysOf('', lock.plan.resources);
+    lock.keys = client.keyPrefix === '' ? lock.resources : context.keysOf(client.keyPrefix, lock.plan.resources);
     lock.list =
       this.policy.habits.nodesFrom === 'connected' ? this.links.connected(client.index, client.list) : client.list;
     client.acquire(lock);

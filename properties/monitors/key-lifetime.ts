@@ -36,6 +36,7 @@ export class KeyLifetime {
   /** Of earlier runs, to be used again. */
   private readonly spare: Stored[] = [];
   private tickUs = 1000;
+  private ticksPerMs = 1;
   private graceTicks = 1;
   private readonly report: Report;
   private readonly ownerOf: (token: number) => SimLock | null;
@@ -48,6 +49,7 @@ export class KeyLifetime {
 
   private configure({ resolutionUs, expiry }: ClusterSetup): void {
     this.tickUs = resolutionUs;
+    this.ticksPerMs = 1000 / resolutionUs;
     // A key is still there in the last tick of its TTL.
     this.graceTicks = expiry === 'at' ? 0 : 1;
   }
@@ -80,7 +82,7 @@ export class KeyLifetime {
     if (stored === undefined) return;
     const token = its as number;
     const { tickUs } = this;
-    const ticks = Math.floor(stored.process.clock.read(now) / tickUs) + ttlMs * (1000 / tickUs) + this.graceTicks;
+    const ticks = Math.floor(stored.process.clock.read(now) / tickUs) + ttlMs * this.ticksPerMs + this.graceTicks;
     while (stored.due.length <= token) stored.due.push(0);
     const before = stored.due[token] ?? 0;
     if (ticks * tickUs <= before) return;

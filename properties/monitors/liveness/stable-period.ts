@@ -16,6 +16,8 @@ export class StablePeriod {
   setBackUs = 0;
   /** Error of the slowest clock so far, at most 0. */
   private slowestPpm = 0;
+  /** Rate of that clock, as a divisor of durations. */
+  slowness = 1;
   private down: NodeSet = NO_NODES;
   /** Nodes that have lost their fencing counter: no vote until a lock has given them one. */
   private counterless: NodeSet = NO_NODES;
@@ -36,6 +38,7 @@ export class StablePeriod {
     this.since = 0;
     this.setBackUs = 0;
     this.slowestPpm = 0;
+    this.slowness = 1;
     this.down = NO_NODES;
     this.counterless = NO_NODES;
     this.nodes = nodes;
@@ -46,7 +49,9 @@ export class StablePeriod {
   }
 
   private runs(ppm: number): void {
-    if (ppm < this.slowestPpm) this.slowestPpm = ppm;
+    if (ppm >= this.slowestPpm) return;
+    this.slowestPpm = ppm;
+    this.slowness = 1 + ppm / MILLION;
   }
 
   /** Something gets in the way at `now`, and ends at `until`. */
@@ -56,11 +61,6 @@ export class StablePeriod {
     let at = this.ends.length;
     while (at > 0 && (this.ends[at - 1] ?? 0) > until) at--;
     if (at === 0 || this.ends[at - 1] !== until) insertAt(this.ends, at, until);
-  }
-
-  /** Rate of the slowest clock so far, as a divisor of durations. */
-  get slowness(): number {
-    return 1 + this.slowestPpm / MILLION;
   }
 
   /** The latest true time at which a process that counts `us` from `at` on its own clock is done, µs. */
