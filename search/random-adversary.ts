@@ -249,15 +249,14 @@ export class RandomAdversary implements Adversary {
 /** Whether a client believes that it holds a lock. */
 export function isInClaim({ clients, now }: WorldView): boolean {
   for (const { locks } of clients) {
-    const lock = locks[locks.length - 1];
-    if (lock?.believes(now)) return true;
+    if (locks.length > 0 && locks[locks.length - 1]?.believes(now)) return true;
   }
   return false;
 }
 
 /** A client asks for its next lock when it is done with the last, or that one's process is dead. */
 function isBusy(locks: readonly SimLock[] | undefined): boolean {
-  const last = locks?.[locks.length - 1];
+  const last = locks === undefined || locks.length === 0 ? undefined : locks[locks.length - 1];
   if (last?.gone === true) return false;
   const phase = last?.state.phase;
   return phase !== undefined && phase !== 'failed' && phase !== 'released' && phase !== 'lost';

@@ -85,10 +85,13 @@ export class Exchange {
     const { client, list } = lock;
     const command = remote === null ? this.kept(asked) : asked;
     this.context.observer.sent(lock, list.at(to), command, this.context.now);
-    for (let place = 0; place < list.places; place++) {
-      const node = has(to, place) ? this.view.nodes[list.nodes[place] ?? 0] : undefined;
+    const { nodes } = this.view;
+    const { nodes: places } = list;
+    const counts = lock.countsSends(command);
+    for (let place = 0; place < places.length; place++) {
+      const node = has(to, place) ? nodes[places[place] ?? 0] : undefined;
       if (node === undefined) continue;
-      const send = lock.countSend(command, node.index);
+      const send = counts ? lock.countSend(command, node.index) : 0;
       const message = this.message(lock, node.index, place, command, send, false, remote);
       this.links.send(message, send, null, 0, client, node);
     }

@@ -134,8 +134,8 @@ export class Faults {
   }
 
   private client(name: ProcessName): ClientProcess | undefined {
-    const index = this.view.setup.clients.indexOf(name);
-    return index < 0 ? undefined : this.view.clients[index];
+    for (const client of this.view.clients) if (client.name === name) return client;
+    return undefined;
   }
 
   private crash(planned: PlannedFault, node: SimNode | undefined, crash: Crash): void {
@@ -303,10 +303,10 @@ export class Faults {
   private cutOneWay(from: readonly ProcessName[], to: readonly ProcessName[], until: TrueTime, holds: boolean): void {
     for (const source of from) {
       const node = this.node(source);
-      const client = this.client(source);
+      const client = node === undefined ? this.client(source) : undefined;
       for (const target of to) {
         const toNode = this.node(target);
-        const toClient = this.client(target);
+        const toClient = toNode === undefined && node !== undefined ? this.client(target) : undefined;
         if (client !== undefined && toNode !== undefined)
           this.links.cut(client.index, toNode.index, 'request', until, holds);
         if (node !== undefined && toClient !== undefined)

@@ -184,18 +184,18 @@ export class Queue {
 
   /** The first event, which stays, or `undefined`. */
   get head(): QueueEvent | undefined {
-    return (this.isFarNext ? this.far.first : this.first) ?? undefined;
+    return (this.farCount > 0 && this.isFarNext ? this.far.first : this.first) ?? undefined;
   }
 
+  /** Whether it is in the heap, which is not empty. */
   private get isFarNext(): boolean {
-    if (this.farCount === 0) return false;
     const { first, far } = this;
     return first === null || (far.first !== undefined && precedes(far.first, first));
   }
 
   /** Takes the first event, or `undefined`. */
   pop(): QueueEvent | undefined {
-    if (this.isFarNext) {
+    if (this.farCount > 0 && this.isFarNext) {
       this.farCount--;
       return this.far.pop();
     }

@@ -21,8 +21,9 @@ export class ProtectedResource {
   reset(guard: ResourceGuard, policy: Policy): void {
     this.guard = guard;
     this.policy = policy;
-    this.highest.length = 0;
-    this.marked.length = 0;
+    // To set a length is a call out of the engine's own code.
+    if (this.highest.length > 0) this.highest.length = 0;
+    if (this.marked.length > 0) this.marked.length = 0;
   }
 
   /** Takes write number `index` of a lock, or refuses it. */

@@ -115,10 +115,14 @@ export class SimLock {
     this.endsAt = clock.when(this.state.hold.deadline, clock.changedAt);
   }
 
-  /** How often this command has been sent to this node before. */
+  /** Whether a command may be sent to one node more than once, so that it has to be counted how often it was. */
+  countsSends({ operation }: Command): boolean {
+    return operation === 'release' || this.repeats || this.list.repeats;
+  }
+
+  /** How often this command, which {@link countsSends} is about, has been sent to this node before. */
   countSend(command: Command, node: number): number {
-    if (command.operation !== 'release')
-      return this.repeats || this.list.repeats ? this.countAgain(command, node, 0) : 0;
+    if (command.operation !== 'release') return this.countAgain(command, node, 0);
     const at = command.attempt * this.list.count + node;
     const { releaseSends } = this;
     while (this.releaseSendCount <= at) releaseSends[this.releaseSendCount++] = 0;

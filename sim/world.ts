@@ -185,24 +185,32 @@ export class World implements WorldView, WatchedWorld, ClientHost {
   /** Does what the event says; says whether there was anything to do, or the event was overtaken by others. */
   private handle(event: QueueEvent, subject: object | null): boolean {
     switch (event.kind) {
-      case EventKind.expiry:
-        return (subject as SimNode).expire(event);
       case EventKind.request:
         this.exchange.deliverRequest(subject as Message, event.process as SimNode, event.index, event.life);
-        break;
+        return true;
       case EventKind.reply:
         this.exchange.deliverReply(subject as Message, event.process as ClientProcess, event.answer, event.counter);
-        break;
+        return true;
+      case EventKind.timer: {
+        const client = event.process as ClientProcess;
+        return !client.down && subject !== null && client.wake(subject, event);
+      }
+      case EventKind.expiry:
+        return (subject as SimNode).expire(event);
+      default:
+        return this.handleRare(event, subject);
+    }
+  }
+
+  /** The same for what comes less often: by itself, so that the engine can put what comes often into one piece of code. */
+  private handleRare(event: QueueEvent, subject: object | null): boolean {
+    switch (event.kind) {
       case EventKind.call: {
         const client = event.process as ClientProcess;
         const lock = subject as SimLock;
         if (client.down || lock.life >= 0) return false;
         this.call(client, lock);
         break;
-      }
-      case EventKind.timer: {
-        const client = event.process as ClientProcess;
-        return !client.down && subject !== null && client.wake(subject, event);
       }
       case EventKind.write:
         this.deliverWrite(subject as SimLock, event.index);

@@ -133,10 +133,11 @@ export class StablePeriod {
 
   private cut(from: readonly ProcessName[], to: readonly ProcessName[], until: number, world: WatchedWorld): void {
     for (const { index, name } of world.clients) {
-      const others = from.includes(name) ? to : to.includes(name) ? from : [];
+      const others = names(from, name) ? to : names(to, name) ? from : NOBODY;
       for (const other of others) {
-        if (nodeIndex(other) < 0) continue;
-        const link = index * this.nodes + nodeIndex(other);
+        const node = nodeIndex(other);
+        if (node < 0) continue;
+        const link = index * this.nodes + node;
         this.cutUntil[link] = Math.max(this.cutUntil[link] ?? 0, until);
       }
     }
@@ -154,6 +155,14 @@ export class StablePeriod {
     }
     return set;
   }
+}
+
+const NOBODY: readonly ProcessName[] = [];
+
+/** Whether a process is on a list: `includes` compares names letter by letter. */
+function names(list: readonly ProcessName[], process: ProcessName): boolean {
+  for (const name of list) if (name === process) return true;
+  return false;
 }
 
 /** Whether a fault does anything: who is down cannot go down again, freeze or forget. */
