@@ -85,11 +85,12 @@ class DrivenTurn implements Turn, Sink {
   carryOut<Lock extends DrivenLock>(environment: Environment<Lock>, lock: Lock): void {
     const { places, used, now } = this;
     for (let i = 0; i < used; i++) {
-      const { type, to, command, timer, at, outcome } = places[i] as Place;
-      if (type === 'send') environment.send(lock, to, command as Command, now);
-      else if (type === 'arm') environment.arm(lock, timer, at, now);
-      else if (type === 'cancel') environment.cancel(lock, timer);
-      else environment.report(lock, outcome as Outcome, now);
+      const place = places[i] as Place;
+      const { type } = place;
+      if (type === 'send') environment.send(lock, place.to, place.command as Command, now);
+      else if (type === 'arm') environment.arm(lock, place.timer, place.at, now);
+      else if (type === 'cancel') environment.cancel(lock, place.timer);
+      else environment.report(lock, place.outcome as Outcome, now);
     }
   }
 }

@@ -155,12 +155,13 @@ export class Coverage {
   /** A fault strikes; a client that it is about, or -1. */
   faultStrikes(fault: Fault, now: TrueTime, client: number): void {
     if (!this.isInClaim(now)) return;
-    const unused = fault.kind === 'clock-step' && this.isUnusedWall(client);
-    if (fault.kind === 'crash') {
+    const { kind } = fault;
+    const unused = kind === 'clock-step' && this.isUnusedWall(client);
+    if (kind === 'crash') {
       if (fault.power === true) this.counts.powerLossesInClaim++;
       if (fault.clean === true) this.counts.shutdownsInClaim++;
     }
-    this.counts[unused ? 'wallStepsInClaim' : BY_FAULT[fault.kind]]++;
+    this.counts[unused ? 'wallStepsInClaim' : BY_FAULT[kind]]++;
   }
 
   /** Whether a process is a client that reads another clock than the one that can be set. */

@@ -139,8 +139,7 @@ export class Exchange {
 
   deliverRequest(message: Message, node: SimNode, copy: number, life: number): void {
     const { context } = this;
-    const client = this.view.clients[message.client];
-    if (client === undefined) return;
+    const { client } = message.owner;
     const isLost = node.down || (life >= 0 && life !== node.life) || message.remote?.connection?.isBroken === true;
     if (isLost) {
       context.noteMessage(Kind.dropped, node, message, client.traceId, null);
@@ -197,9 +196,8 @@ export class Exchange {
   }
 
   answer(message: Message, { index, answer, counter, life }: QueueEvent, node: SimNode): boolean {
-    const client = this.view.clients[message.client];
-    if (client === undefined || node.down || life !== node.life) return false;
-    this.links.send(message, 2 * message.send + index, answer, counter, node, client);
+    if (node.down || life !== node.life) return false;
+    this.links.send(message, 2 * message.send + index, answer, counter, node, message.owner.client);
     return true;
   }
 

@@ -75,7 +75,7 @@ export class Faults {
     const node = name === null ? -1 : nodeIndex(name);
     if (name === null) planned.isAbout(-1, -1);
     else if (node >= 0 && node < this.view.nodes.length) planned.isAbout(node, -1);
-    else planned.isAbout(-1, this.view.setup.clients.indexOf(name));
+    else planned.isAbout(-1, this.client(name)?.index ?? -1);
   }
 
   strike(planned: PlannedFault): void {

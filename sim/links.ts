@@ -17,6 +17,8 @@ type Ends = Pick<Message, 'client' | 'node'>;
 const FIRST_RETRANSMISSION_US = 200_000;
 const LONGEST_RETRANSMISSION_US = 120_000_000;
 
+const FIRST_RANK: number = rankOf(TieRank.delivery, 0);
+
 /** When TCP first sends again at or after `fromUs`, µs from the first sending. */
 export function sentAgainUs(fromUs: number): number {
   let at = 0;
@@ -36,7 +38,8 @@ export class Links {
   private adversary: Adversary;
   private readonly context: RunContext;
   private readonly queue: Queue;
-  private order = 0;
+  /** The rank of the next delivery. */
+  private rank = FIRST_RANK;
   private readonly fate: FateSlot = { delayUs: 0, lost: false, duplicateDelayUs: -1, resendAfterUs: -1 };
   private ordered = false;
   private delayUs = 0;
@@ -50,6 +53,8 @@ export class Links {
   private readonly heldUntil: number[] = [];
   private cuts = false;
   private holds = false;
+  /** By then no link is cut or held back any more. */
+  private brokenUntil = 0;
 
   constructor(view: WorldView, adversary: Adversary, context: RunContext, queue: Queue) {
     this.view = view;
@@ -63,7 +68,7 @@ export class Links {
   reset(adversary: Adversary): void {
     const { cluster, clients } = this.view.setup;
     this.adversary = adversary;
-    this.order = 0;
+    this.rank = FIRST_RANK;
     this.ordered = cluster.link === 'fifo';
     this.delayUs = cluster.delayUs;
     this.nodes = cluster.nodes;
@@ -73,6 +78,7 @@ export class Links {
     if (this.holds) clear(this.heldUntil, this.heldUntil.length);
     this.cuts = false;
     this.holds = false;
+    this.brokenUntil = 0;
     const { distances } = this;
     for (let pair = 0; pair < links / 2; pair++) distances[pair] = cluster.delayUs;
     for (const { client, node, delayUs } of cluster.distances) {
@@ -89,27 +95,49 @@ export class Links {
       return;
     }
     // The same, without what is only for connections and kept traces.
-    const isRequest = answer === null;
     const pair = message.client * this.nodes + message.node;
-    const usualUs = this.distances[pair] ?? this.delayUs;
-    fate.delayUs = usualUs;
+    fate.delayUs = this.distances[pair] ?? this.delayUs;
     fate.lost = false;
     fate.duplicateDelayUs = -1;
     fate.resendAfterUs = -1;
-    this.adversary.fate(message, isRequest ? 'request' : 'reply', send, fate, this.view);
-    const link = 2 * pair + (isRequest ? 0 : 1);
+    this.adversary.fate(message, answer === null ? 'request' : 'reply', send, fate, this.view);
+    const link = answer === null ? 2 * pair : 2 * pair + 1;
     const { now, observer } = context;
-    const { lost, resendAfterUs } = fate;
-    const isLost = lost || (this.cuts && now < (this.cutUntil[link] ?? 0));
+    let heldUs = 0;
+    let isLost = fate.lost;
+    if (now < this.brokenUntil) {
+      if (this.cuts && now < (this.cutUntil[link] ?? 0)) isLost = true;
+      if (this.holds) heldUs = Math.max(0, (this.heldUntil[link] ?? 0) - now);
+    }
+    if (isLost || fate.duplicateDelayUs >= 0 || fate.resendAfterUs >= 0) {
+      this.sendTroubled(message, answer, counter, from, to, link, heldUs, isLost);
+      return;
+    }
+    const at = this.arrive(message, link, answer, counter, to, 0, heldUs + fate.delayUs, context.trace.pass());
+    if (at - now > observer.slowUs) observer.troubled(at, now);
+  }
+
+  /** A message that is lost, comes twice or is sent again, as its fate says or because its link is cut. */
+  private sendTroubled(
+    message: Message,
+    answer: Answer | null,
+    counter: number,
+    from: Process,
+    to: Process,
+    link: number,
+    heldUs: number,
+    isLost: boolean,
+  ): void {
+    const { context } = this;
+    const { now, observer } = context;
+    const { lost, delayUs, duplicateDelayUs, resendAfterUs } = this.fate;
     const seq = isLost ? context.noteMessage(Kind.lost, from, message, to.traceId, answer) : context.trace.pass();
-    if (resendAfterUs >= 0 && isRequest) this.planResend(message, resendAfterUs, from, seq);
+    if (resendAfterUs >= 0 && answer === null) this.planResend(message, resendAfterUs, from, seq);
     if (isLost) {
       if (lost) observer.troubled(now, now);
       return;
     }
-    const heldUs = this.holds ? Math.max(0, (this.heldUntil[link] ?? 0) - now) : 0;
-    const { duplicateDelayUs } = fate;
-    const at = this.arrive(message, link, answer, counter, to, 0, heldUs + fate.delayUs, seq);
+    const at = this.arrive(message, link, answer, counter, to, 0, heldUs + delayUs, seq);
     if (at - now > observer.slowUs) observer.troubled(at, now);
     if (duplicateDelayUs < 0) return;
     observer.troubled(this.arrive(message, link, answer, counter, to, 1, heldUs + duplicateDelayUs, seq), now);
@@ -236,7 +264,7 @@ export class Links {
 
   /** Deliveries of one instant, writes to the resource among them, come in the order in which they were sent. */
   nextRank(): number {
-    return rankOf(TieRank.delivery, this.order++);
+    return this.rank++;
   }
 
   /** Number of a link in one direction. */
@@ -307,6 +335,7 @@ export class Links {
     if (!(holds ? this.holds : this.cuts)) clear(list, 2 * this.view.setup.clients.length * this.nodes);
     if (holds) this.holds = true;
     else this.cuts = true;
+    this.brokenUntil = Math.max(until, this.brokenUntil);
     list[link] = Math.max(until, list[link] ?? 0);
   }
 }

@@ -105,7 +105,7 @@ export class SimNode extends Process {
     this.counter.told = 0;
     if (this.refuses(command.operation, now)) return 'error';
     const local = this.clock.read(now);
-    for (const key of keys) this.dropIfExpired(key, local);
+    for (let i = 0; i < keys.length; i++) this.dropIfExpired(keys[i] as number, local);
     switch (command.operation) {
       case 'acquire':
         if (!this.set(rules, command, keys, local)) return 'no';
@@ -172,7 +172,8 @@ export class SimNode extends Process {
     const token = command.token as number;
     if (asks !== null && command.round === 0) return keys.some((key) => this.keys.tokenAt(key) === token);
     let deleted = false;
-    for (const key of keys) {
+    for (let i = 0; i < keys.length; i++) {
+      const key = keys[i] as number;
       const stored = this.keys.tokenAt(key);
       if (stored === NO_TOKEN || (onto === 'own' && stored !== token)) continue;
       this.keys.drop(key);
@@ -241,15 +242,16 @@ export class SimNode extends Process {
 
   /** Whether one of the keys is stored with a token other than `own`. */
   private holdsAny(keys: readonly number[], own: number): boolean {
-    for (const key of keys) {
-      const stored = this.keys.tokenAt(key);
+    for (let i = 0; i < keys.length; i++) {
+      const stored = this.keys.tokenAt(keys[i] as number);
       if (stored !== NO_TOKEN && stored !== own) return true;
     }
     return false;
   }
 
   private setAll(keys: readonly number[], token: number, when: number, now: TrueTime): void {
-    for (const key of keys) {
+    for (let i = 0; i < keys.length; i++) {
+      const key = keys[i] as number;
       const stored = this.keys.tokenAt(key);
       if (key >= this.keys.count) this.keys.reserve(key);
       this.keys.tokens[key] = token;

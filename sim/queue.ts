@@ -209,7 +209,6 @@ export class Queue {
 
   /** Gives an event back that {@link pop} returned and nobody needs any more. */
   recycle(event: QueueEvent): void {
-    event.subject = null;
     event.life = -1;
     event.next = this.spent;
     this.spent = event;
