@@ -117,7 +117,7 @@ export const GO_RUST_ORIGINS: Readonly<Record<string, Origin>> = {
     ],
     unknown: [],
     simplified: [
-      'the time-out of a node is 400 ms, 5 % of the default expiry, whatever the TTL; releases and extensions have it too',
+      'the time-out of a node is 400 ms, 5 % of the default expiry (`advise` has 5 % of the TTL that it is told, as the library); releases and extensions have it too',
     ],
   },
   rslock: {

@@ -189,7 +189,7 @@ export const JAVA_C_ORIGINS: Readonly<Record<string, Origin>> = {
       'no-alarm',
     ],
     simplified: [
-      'the time-out of a node is 3 s, a tenth of the default expiry, whatever the TTL',
+      'the time-out of a node is 3 s, a tenth of the default expiry (`advise` has as much of the TTL that it is told as the allowance, as the library)',
       'what is left has to be a tenth less than the TTL; the library bounds the time that the votes take',
     ],
   },
