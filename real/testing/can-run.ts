@@ -12,7 +12,8 @@ export type Need =
   | 'zsh'
   | 'fish'
   | 'systemd'
-  | 'chrony';
+  | 'chrony'
+  | 'compilers';
 
 /**
  * Whether a suite can run on this machine; says loudly if it cannot.
