@@ -11,6 +11,7 @@ import {
   longerForWork,
   ownTokens,
   slewing,
+  stepsAtWill,
   syncing,
 } from './changes.js';
 import type { Figure } from './figures.js';
@@ -33,7 +34,7 @@ export interface Advice {
   readonly hazards: readonly Hazard[];
   /** What still fails with all changes in place. */
   readonly remaining: readonly Hazard[];
-  /** The least changes, in the order in which they are to be made. */
+  /** The least changes, in the order in which they are to be made: clocks, nodes, clients. */
   readonly changes: readonly Change[];
   /** What would do in place of one of them. */
   readonly alternatives: readonly Alternative[];
@@ -50,7 +51,9 @@ export interface Advice {
 export interface Alternative {
   readonly insteadOf: Change['id'];
   readonly change: Change;
-  /** The changes that follow it then; they may have other values than those that follow the other one. */
+  /** What is changed as well, whichever of the two is taken. */
+  readonly before: readonly Change[];
+  /** The changes that it needs beside it; they may have other values than those beside the other one. */
   readonly others: readonly Change[];
 }
 
@@ -111,14 +114,22 @@ export interface Changed {
 
 /** Makes one change after the other, each where something fails without it, and each for the system as it is by then. */
 export function changesFor(system: System): Changed {
+  const { changes, others, advised } = leastChanges(system);
+  return { changes: inOrder(changes), alternatives: others.flatMap(alternative), advised };
+}
+
+type Other = Omit<Alternative, 'others'>;
+
+function leastChanges(system: System): Omit<Changed, 'alternatives'> & { readonly others: readonly Other[] } {
   const made: Change[] = [];
-  const others: { readonly insteadOf: Change['id']; readonly change: Change }[] = [];
+  const others: Other[] = [];
   let advised = system;
   const make = (change: Change | null, ...instead: readonly (Change | null)[]): void => {
     if (change === null) return;
+    const before = [...made];
     made.push(change);
     advised = change.after;
-    for (const other of instead) if (other !== null) others.push({ insteadOf: change.id, change: other });
+    for (const other of instead) if (other !== null) others.push({ insteadOf: change.id, change: other, before });
   };
   if (stepsAtWill(system)) make(slewing(advised));
   const fails = (id: HazardId): boolean => hazardsOf(advised).some((it) => it.id === id && !it.holds);
@@ -132,18 +143,34 @@ export function changesFor(system: System): Changed {
     if (clocksBreak(advised)) make(allowing(advised));
     if (fails('memory')) make(...memoryChanges(advised));
   }
-  return { changes: merged(made), alternatives: others.flatMap(alternative), advised };
+  return { changes: merged(made), others, advised };
 }
 
-/** What follows a change that takes the place of another one; nothing where the system is not safe then. */
-function alternative({ insteadOf, change }: Pick<Alternative, 'insteadOf' | 'change'>): Alternative[] {
-  const { changes, advised } = changesFor(change.after);
-  return hazardsOf(advised).every(({ holds }) => holds) ? [{ insteadOf, change, others: changes }] : [];
+/** What is changed beside a change that takes the place of another one; nothing where the system is not safe then. */
+function alternative(other: Other): Alternative[] {
+  const { changes, advised } = leastChanges(other.change.after);
+  return hazardsOf(advised).every(({ holds }) => holds) ? [{ ...other, others: changes }] : [];
 }
 
-/** Whether clocks are set by any amount, which no allowance covers. */
-function stepsAtWill({ clocks, client }: System): boolean {
-  return clocks.nodeStepUs === null || (client.policy.habits.clock === 'wall' && clocks.clientStepUs === null);
+/**
+ * The order in which no step makes the lock less safe than it was. Allowances rest on clocks; a node has to stay away for
+ * the longest TTL of any client before there is one; and a client is as safe as its own settings, whatever those of others.
+ */
+const ORDER: readonly Change['id'][] = [
+  'slew',
+  'no-eviction',
+  'no-promotion',
+  'fsync',
+  'restart-delay',
+  'allowance',
+  'ttl',
+  'own-tokens',
+  'guard',
+  'fencing',
+];
+
+function inOrder(changes: readonly Change[]): Change[] {
+  return changes.toSorted((a, b) => ORDER.indexOf(a.id) - ORDER.indexOf(b.id));
 }
 
 /** The client's own allowance, else a longer lock, else clocks that are not stepped: the first that suffices. */

@@ -12,7 +12,15 @@ it('marks what nobody said and may be worse, and nothing else', () => {
   const ofNodes = ['nodes.evicts', '--failover'];
   expect(defaultsOf({})).toEqual([...all, '--reordering', ...ofNodes]);
   // A pool of connections is taken for the worst.
-  expect(defaultsOf({ client: { library: 'redsync-4' } })).toEqual([...all, ...ofNodes]);
+  const [first, second, third, ...rest] = all;
+  expect(defaultsOf({ client: { library: 'redsync-4' } })).toEqual([
+    first,
+    second,
+    third,
+    '--node-timeout',
+    ...rest,
+    ...ofNodes,
+  ]);
   expect(
     defaultsOf({
       nodes: { count: 3, persistence: 'everysec', evicts: false, failover: 'none', disk: 'kept' },
@@ -23,6 +31,26 @@ it('marks what nobody said and may be worse, and nothing else', () => {
     }),
   ).toEqual([]);
 });
+
+it.each([
+  ['reference', undefined, ', with 1 of 3 nodes silent'],
+  [
+    'redsync-4',
+    'redsync 4 waits up to 500 ms for a node that does not answer (5 % of the TTL)',
+    ', with 1 of 3 nodes silent',
+  ],
+  ['node-redlock-4', 'node-redlock 4 has no time-out for a node that does not answer', ', while all nodes answer'],
+  ['node-redlock-5', undefined, ', with 1 of 3 nodes silent'],
+])(
+  'says for how long %s waits for a silent node, and with how many the room for pauses holds',
+  (library, says, room) => {
+    const rows = assumptionsOf(parseSystem({ nodes: { count: 3 }, client: { library }, work: { longest: '3s' } }));
+    const wait = rows.find(({ field }) => field === '--node-timeout');
+    if (says === undefined) expect(wait).toBeUndefined();
+    else expect(wait?.says).toContain(says);
+    expect(rows.find(({ field }) => field === '--pause')?.says).toContain(room);
+  },
+);
 
 it.each([
   ['a TTL', { work: { longest: '3s' } }],

@@ -4,6 +4,7 @@ import { formatPercent } from '../text/format.js';
 import { writesHold } from './hazards.js';
 import { libraryOf } from './libraries.js';
 import { inWords } from './lines.js';
+import { silenceOf, silenceWords } from './silence.js';
 import { restartLoss } from './stress-of.js';
 import type { System, SystemNode } from './system.js';
 
@@ -21,7 +22,13 @@ type Row = readonly [field: string, says: string, ...paths: string[]];
 
 /** What an advice rests on: what the description says, or its defaults. */
 export function assumptionsOf(system: System): Assumption[] {
-  const rows = [...ofClients(system), ...ofClocks(system), ...ofNetwork(system), ...ofNodes(system)];
+  const rows = [
+    ...ofClients(system),
+    ...ofSilence(system),
+    ...ofClocks(system),
+    ...ofNetwork(system),
+    ...ofNodes(system),
+  ];
   return rows.map(([field, says, ...paths]) => ({
     field,
     says,
@@ -59,7 +66,7 @@ function roomWords(system: System): string {
     return `; the lock withstands a stop of up to ${room} ms between a look and its write: more takes a longer guard`;
   const isHeldBack = system.nodes.some((node) => restartLoss(node) !== null && node.restartUs !== null);
   const longer = isHeldBack ? 'TTL, and a restart delay that is as much longer' : 'TTL';
-  return `; while all nodes answer, the lock withstands stops of up to ${room} ms in all during the work: more takes a longer ${longer}`;
+  return `; the lock withstands stops of up to ${room} ms in all during the work${silenceWords(system)}: more takes a longer ${longer}`;
 }
 
 /** How long clients may stop, in all, before a write comes too late, µs; `null` where that makes no difference. */
@@ -67,6 +74,24 @@ export function stopsOf(system: System): number | null {
   const holds = (processUs: number): boolean => writesHold({ ...system, pauses: { ...system.pauses, processUs } });
   const mostUs = 2000 * system.client.ttlMs;
   return !holds(0) || holds(mostUs) ? null : greatest(0, mostUs, holds);
+}
+
+/** How long a client waits for a node that does not answer. */
+function ofSilence({ client, nodes }: System): Row[] {
+  const { policy, ttlMs } = client;
+  const { lacks, waits } = silenceOf(policy, nodes.length);
+  const { title, timeout, timeoutHint = '' } = libraryOf(policy);
+  if (!waits) return [];
+  const hint = timeoutHint === '' ? '' : `; ${timeoutHint}`;
+  if (lacks === 'lock') return [['--library', `${title} gets no lock while a node does not answer`]];
+  if (lacks === 'time-out') {
+    const unknown = `${title} has no time-out for a node that does not answer: it waits as long as its connection does, of which the figures know nothing${hint}`;
+    return [['--node-timeout', unknown, 'client.nodeTimeout']];
+  }
+  const timeoutUs = policy.settings.nodeTimeoutUs ?? 0;
+  const share = timeout === undefined ? '' : ` (${formatPercent(Math.round((timeoutUs * 1000) / ttlMs))} of the TTL)`;
+  const says = `${title} waits up to ${inWords(timeoutUs)} for a node that does not answer${share}${hint}`;
+  return [['--node-timeout', says, 'client.nodeTimeout']];
 }
 
 function ofClocks({ clocks, client }: System): Row[] {

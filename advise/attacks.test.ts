@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { REFERENCE } from '../deviations/index.js';
+import { driftAllowanceUs, policyWith, REFERENCE } from '../deviations/index.js';
 import { parseSchedule } from '../scenarios/index.js';
 import { attackOf, isShared, type LossyDisk, type Stress } from './attacks.js';
+import { leastAllowance, leastRestartDelay } from './figures.js';
 
 const CALM: Stress = {
   policy: REFERENCE,
@@ -31,6 +32,28 @@ describe('an attack', () => {
       expect(isShared(stress)).toBe(true);
       expect(isShared({ ...stress, loss: { kind: 'restarts', delayUs: 1_000_000, by: 'timer', disk } })).toBe(false);
     }
+  });
+
+  it.each([10, 50, 60, 300])('is no weaker on locks of %i ms of clients that wait for each node', (ttlMs) => {
+    for (const nodeTimeoutUs of [null, 400_000]) {
+      const policy = policyWith({ settings: { nodeTimeoutUs }, deviations: ['settles-with-all'] });
+      const stress: Stress = { ...CALM, policy, ttlMs, nodeStepUs: 4_000 };
+      const figure = leastAllowance(stress);
+      expect(figure?.least).toBe(4_000);
+      const delay = leastRestartDelay({ ...stress, nodeStepUs: 0 }, 'true-time');
+      expect(delay?.least).toBe(1000 * ttlMs - driftAllowanceUs(policy, 1000 * ttlMs));
+    }
+  });
+
+  it('stops no more nodes than it has to', () => {
+    const stopped = (stress: Stress): number =>
+      attackOf({ ...stress, loss: { kind: 'restarts', delayUs: 0, by: 'timer' } }).schedule.faults.filter(
+        ({ kind }) => kind === 'crash',
+      ).length;
+    expect(stopped(CALM)).toBe(1);
+    expect(stopped({ ...CALM, nodes: 5, votes: 3, struck: 3 })).toBe(1);
+    expect(stopped({ ...CALM, nodes: 4, votes: 3, struck: 3 })).toBe(2);
+    expect(stopped({ ...CALM, nodes: 3, votes: 3, struck: 3 })).toBe(2);
   });
 
   it('may also leave a node alone whose clock it sets', () => {

@@ -1,7 +1,16 @@
-import { deviates, deviationNumber, type Policy, type PolicyChange, quorumOf } from '../deviations/index.js';
+import {
+  deviates,
+  deviationNumber,
+  type Policy,
+  type PolicyChange,
+  policyWith,
+  quorumOf,
+} from '../deviations/index.js';
 import type { Crash, Fate, Fault } from '../scenarios/index.js';
 import { type Attack, alone, attack, EXACT, type ExpiryModel, type Setting } from '../search/safety-map/adversary.js';
+import { faultyForExclusion } from '../search/safety-map/computed.js';
 import { observeRun } from '../search/safety-map/watch.js';
+import { nodeName } from '../sim/index.js';
 
 /** What a node does to the votes that it gave. */
 export type Loss =
@@ -57,6 +66,8 @@ export interface Stress {
   readonly suspendUs: number;
   readonly vmUs: number;
   readonly loss: Loss;
+  /** Nodes that do not answer as the holder asks for a lock to work with. Default 0. */
+  readonly silent?: number;
   /** How late answers may be. Default 0. */
   readonly lateUs?: number;
   /** How nodes expire keys. Default: exactly at the TTL, the least that Redis comes near to. */
@@ -90,7 +101,6 @@ function settingOf(stress: Stress): Setting {
     ttlMs,
     delayUs: latencyUs,
     nodes,
-    votes,
     grain: stress.grain ?? EXACT,
     policy: playedPolicy(stress),
     clientPpm: -driftPpm,
@@ -99,20 +109,33 @@ function settingOf(stress: Stress): Setting {
     fates: lateAnswers(stress),
   };
   const disk = stress.loss.kind === 'restarts' ? { disk: DISKS[stress.loss.disk ?? 'none'] } : {};
-  return { ...calm, ...disk, faults: [...nodeFaults(stress), ...clientFaults(stress, calm)] };
+  const voting = { ...calm, faults: refusals(stress) };
+  return { ...voting, ...disk, faults: [...voting.faults, ...nodeFaults(stress), ...clientFaults(stress, voting)] };
 }
 
-/** The client with one try, no extension, and an end to its waiting for nodes that do not answer. */
-export function playedPolicy({ policy, nodes, votes, latencyUs }: Stress): PolicyChange {
-  const { settings, deviations, habits } = policy;
-  const nodeTimeoutUs = votes < nodes ? timeoutUs(settings.nodeTimeoutUs, latencyUs) : settings.nodeTimeoutUs;
+/** Nodes beyond the votes answer with an error: a client that waited for them would have less of its lock. */
+function refusals(stress: Stress): Fault[] {
+  const { nodes, votes } = stress;
+  return Array.from({ length: nodes - votes }, (_, i) => ({
+    kind: 'error-replies',
+    atUs: votedAtUs(stress, votes + i),
+    node: nodeName(votes + i),
+    operations: ['acquire'],
+    forUs: 1,
+  }));
+}
+
+/** The client with an end to its waiting for nodes that are down. */
+function playedPolicy({ policy, latencyUs }: Stress): PolicyChange {
+  // Whatever is set, votes are waited for: they are what the attack is about.
+  const nodeTimeoutUs = Math.max(policy.settings.nodeTimeoutUs ?? CLIENT_TIMEOUT_US, 3 * latencyUs);
+  return onceOf(policyWith({ settings: { nodeTimeoutUs } }, policy));
+}
+
+/** The client with one try and no extension. */
+export function onceOf({ settings, deviations, habits }: Policy): PolicyChange {
   const once = { tries: 1, autoExtendAtUs: null, autoExtendAtPpm: null, lockDelayMs: 0, fencing: false };
-  return { settings: { ...settings, nodeTimeoutUs, ...once }, deviations, habits };
-}
-
-/** Whatever is set, votes are waited for: they are what the attack is about. */
-function timeoutUs(set: number | null, latencyUs: number): number {
-  return Math.max(set ?? CLIENT_TIMEOUT_US, 3 * latencyUs);
+  return { settings: { ...settings, ...once }, deviations, habits };
 }
 
 /** When a node carries out the holder's SET: all at once, or one after the other. */
@@ -120,11 +143,15 @@ function votedAtUs({ policy, latencyUs }: Stress, node: number): number {
   return latencyUs * (deviates(policy, 'asks-in-turn') ? 2 * node + 1 : 1);
 }
 
-/** The first voters are struck in the instant in which they have voted: nothing later is worse. */
+/**
+ * The first voters are struck in the instant in which they have voted: nothing later is worse. No more of them than a rival
+ * needs: as many as may be stay up.
+ */
 function nodeFaults(stress: Stress): Fault[] {
-  const { loss, nodeStepUs, driftPpm, struck, votes } = stress;
-  return Array.from({ length: Math.min(struck, votes) }, (_, i): Fault[] => {
-    const node = `n${i}`;
+  const { policy, nodes, loss, nodeStepUs, driftPpm, struck, votes } = stress;
+  const needed = faultyForExclusion(nodes, Math.ceil(quorumOf(policy, nodes)), votes);
+  return Array.from({ length: Math.min(struck, needed) }, (_, i): Fault[] => {
+    const node = nodeName(i);
     const voted = { atUs: votedAtUs(stress, i), edge: 'after' } as const;
     const faults: Fault[] = [];
     if (loss.kind === 'forgets') faults.push({ kind: 'data-loss', ...voted, node });
@@ -175,7 +202,7 @@ function lateAnswers({ policy, votes, driftPpm, latencyUs, lateUs = 0 }: Stress)
   return [{ ...last, node: `n${votes - 1}`, delayUs: Math.max(latencyUs, delayUs) }];
 }
 
-/** Whether a client counts a validity from time stamps that are cut. */
+/** Whether a client counts a validity from the last of time stamps that are cut. */
 export function countsCutStamps(policy: Policy): boolean {
   return deviates(policy, 'deadline-counted-after-us') && (deviationNumber(policy, 'stamps-us') ?? 1) > 1;
 }

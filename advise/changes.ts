@@ -13,8 +13,11 @@ import {
   mergedLines,
   noEvictionLines,
   noPromotionLines,
+  slewCost,
   slewLines,
+  slewRatePpm,
 } from './lines.js';
+import { silenceWords } from './silence.js';
 import { restartLoss, stressOf, wayOf, workStressOf } from './stress-of.js';
 import { synthesize, withAllowance, withDrift, withPolicy, withTtl } from './synthesis.js';
 import type { System, SystemNode } from './system.js';
@@ -56,15 +59,35 @@ function exactly({ least }: Figure): string {
   return `(at least ${formatDurationMs(least)} ms)`;
 }
 
-/** Clocks that are slewed and never stepped. */
+/** Whether clocks are set by any amount, as by a time service that steps: no allowance covers that. */
+export function stepsAtWill({ clocks, client }: System): boolean {
+  return clocks.nodeStepUs === null || (client.policy.habits.clock === 'wall' && clocks.clientStepUs === null);
+}
+
+/** Clocks that nobody steps: where a time service does, it slews from then on; else the people and tools that did leave it. */
 export function slewing(system: System): Change {
-  const onClients = system.client.policy.habits.clock === 'wall';
+  const { clocks, client } = system;
+  const onClients = client.policy.habits.clock === 'wall';
+  const after = { ...system, clocks: { ...clocks, nodeStepUs: 0, clientStepUs: 0 } };
+  const where = `on nodes${onClients ? ' and on the machines of clients' : ''}`;
   return {
     id: 'slew',
-    title: `have clocks slewed and never stepped, on nodes${onClients ? ' and on the machines of clients' : ''}`,
-    lines: mergedLines([slewLines(system.clocks.driftPpm), ...system.nodes.flatMap(clockOrderLines)]),
-    after: { ...system, clocks: { ...system.clocks, nodeStepUs: 0, clientStepUs: 0 } },
+    title: stepsAtWill(system)
+      ? `${slewTitle(system)}, ${where}: no lock withstands steps of any size`
+      : `set no clock during a lock, ${where}: without steps the client gives up enough for clock errors as it is`,
+    lines: chronyLines(after),
+    after,
   };
+}
+
+/** What keeps clocks from being wrong by more than a system says. */
+export function chronyLines({ clocks, nodes }: System): Lines[] {
+  return mergedLines([slewLines(clocks.driftPpm, clocks.nodeStepUs ?? 0), ...nodes.flatMap(clockOrderLines)]);
+}
+
+/** What chrony is to do with clocks, with its cost. */
+export function slewTitle({ clocks }: System): string {
+  return `have chrony slew clocks, by at most ${slewRatePpm(clocks.driftPpm)} ppm, and never step them (${slewCost(clocks.driftPpm)})`;
 }
 
 /** The least allowance that its client can be given and that is enough; `null` where it has no such option. */
@@ -128,7 +151,8 @@ export function longerForWork(system: System): Change | null {
   const figure = synthesize(system, ['ttl']).ttl;
   if (!figure || figure.least > 1000 * LONGEST_TTL_MS) return null;
   const ttlMs = Math.max(system.client.ttlMs, roundedUp(figure.least / 1000));
-  const title = `lock for ${inWords(1000 * ttlMs)} ${exactly(figure)}: while all nodes answer, the work, a pause and the way of the last write fit into it; with one that does not, add the time that the client waits for it`;
+  const longest = `at least ${formatDurationMs(figure.least)} ms${silenceWords(system)}`;
+  const title = `lock for ${inWords(1000 * ttlMs)}: the votes, the work, a pause and the way of the last write fit into it (${longest})`;
   return { ...ttlChange(system, ttlMs, title), figure };
 }
 

@@ -1,7 +1,10 @@
-import { deviates, deviationNumber, driftAllowanceUs, quorumOf } from '../deviations/index.js';
+import { LONGEST_US } from '../core/index.js';
+import { deviationNumber, driftAllowanceUs, quorumOf } from '../deviations/index.js';
 import { EXACT } from '../search/safety-map/adversary.js';
 import { countedAbsenceUs, faultyForExclusion, shortfallUs } from '../search/safety-map/computed.js';
 import { countsCutStamps, type RestartClock, type Stress } from './attacks.js';
+import { timedFor, timeoutShareUs } from './libraries.js';
+import { acquiringUs } from './silence.js';
 
 /*
  * The figures as the mathematics puts them, from (TTL − D + q + J_c) / (1 − r) + S ≤ 2d + (TTL − g − J_n) / (1 + r): D is the
@@ -77,17 +80,25 @@ export function computedGuardUs({ driftPpm }: Stress, pauseUs: number): number {
   return (pauseUs + 1) * (1 + driftPpm / MILLION);
 }
 
-/** TTL − D(TTL) > work + (way of the votes + pause and way of the write) · (1 + r). */
+/**
+ * TTL − D(TTL) > time to the lock, with its silent nodes, + work + (pause and way of the write) · (1 + r). Where nodes have a
+ * share of the TTL to answer, votes have to fit into that.
+ */
 export function computedTtlUs(stress: Stress, workUs: number, pauseUs: number): number {
-  const { policy, nodes, latencyUs, driftPpm } = stress;
-  const roundTrips = deviates(policy, 'asks-in-turn') ? nodes : 1;
-  const neededUs = workUs + (2 * latencyUs * roundTrips + pauseUs + 1) * (1 + driftPpm / MILLION);
-  const { driftPpm: factorPpm } = policy.settings;
-  // A constant and what is rounded do not depend on the TTL.
-  let ttlUs = neededUs;
-  for (let i = 0; i < ROUNDS; i++) ttlUs = neededUs + driftAllowanceUs(policy, Math.ceil(ttlUs / 1000) * 1000);
-  return factorPpm < MILLION ? ttlUs : Number.POSITIVE_INFINITY;
+  const { policy, nodes, ttlMs, silent = 0, latencyUs, driftPpm } = stress;
+  const slowest = 1 + driftPpm / MILLION;
+  const roundTripUs = 2 * latencyUs * slowest;
+  const neededUs = workUs + (pauseUs + 1) * slowest;
+  const answeredUs = (1000 * ttlMs * roundTripUs) / (timeoutShareUs(policy) ?? Number.POSITIVE_INFINITY);
+  // What is constant and what is rounded do not depend on the TTL.
+  let ttlUs = Math.max(neededUs, answeredUs);
+  for (let i = 0; i < ROUNDS && ttlUs < LONGEST_US; i++) {
+    const lastingMs = Math.ceil(ttlUs / 1000);
+    const hadUs = acquiringUs(timedFor(policy, ttlMs, lastingMs), nodes, silent, roundTripUs);
+    ttlUs = Math.max(answeredUs, neededUs + driftAllowanceUs(policy, 1000 * lastingMs) + hadUs);
+  }
+  return ttlUs < LONGEST_US ? ttlUs : Number.POSITIVE_INFINITY;
 }
 
-/** Each brings it nearer by the drift factor; more than enough for one of up to a half. */
+/** Each brings it nearer by the drift factor and the share of a time-out; more than enough for both of up to a half. */
 const ROUNDS = 60;

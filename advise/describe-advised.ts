@@ -17,7 +17,7 @@ export function describeAdvised(description: Description, system: System, advise
         ? { clientSteps: duration(advised.clocks.clientStepUs, 'any') }
         : {}),
     },
-    client: clientWith(system, advised),
+    client: { ...clientWith(system, advised), ...timeoutWith(description, advised) },
   };
   const result: Record<string, unknown> = { ...description, nodes: parts.nodes };
   for (const name of ['clocks', 'client']) {
@@ -44,6 +44,12 @@ function clientWith(system: System, advised: System): Description {
     ...(differs(system, advised, reused) ? { ownTokens: true } : {}),
     ...(differs(system, advised, ({ client }) => client.guardUs) ? { guard: duration(guardUs, 'none') } : {}),
   };
+}
+
+/** A time-out that was said, as it is for the advised TTL. */
+function timeoutWith({ client }: Description, { client: { policy } }: System): Description {
+  if (!isPlainObject(client) || client.nodeTimeout === undefined) return {};
+  return { nodeTimeout: duration(policy.settings.nodeTimeoutUs, 'none') };
 }
 
 const PPM_OF_PERCENT = 10_000;

@@ -3,6 +3,7 @@ import type { PropertyId, Schedule } from '../scenarios/index.js';
 import { least } from '../search/safety-map/bisect.js';
 import { attackOf, isShared, type Loss, type LossyDisk, type RestartClock, type Stress } from './attacks.js';
 import { computedAllowanceUs, computedDelayUs, computedGuardUs, computedTtlUs, computedVotes } from './computed.js';
+import { timedFor } from './libraries.js';
 import type { Unknown } from './unknowns.js';
 import { isHad, isLate, type Way, type Write, wholeUs, writeSchedule } from './writes.js';
 
@@ -119,12 +120,15 @@ export function leastGuard(stress: Stress, way: Way): Figure | null {
 }
 
 /**
- * The least TTL, µs in whole ms, with which a write at the end of the work is in time without being checked; `null` where no
- * TTL of up to a day is enough.
+ * The least TTL, µs in whole ms, with which the lock can be had while as many nodes are silent as the stress says, and a write
+ * at the end of the work is in time without being checked; `null` where no TTL of up to a day is enough.
  */
 export function leastTtl(stress: Stress, workUs: number, way: Way): Figure | null {
   const write: Write = { kind: 'unguarded', workUs, way };
-  const lasting = (us: number): Stress => ({ ...stress, ttlMs: Math.max(1, Math.round(us / MS)) });
+  const lasting = (us: number): Stress => {
+    const ttlMs = Math.max(1, Math.round(us / MS));
+    return { ...stress, ttlMs, policy: timedFor(stress.policy, stress.ttlMs, ttlMs) };
+  };
   return bisected({
     of: 'ttl',
     quantum: MS,

@@ -21,7 +21,7 @@ export interface Hazard {
 /** Judges a system as it is by its optimal adversaries. */
 export function hazardsOf(system: System): Hazard[] {
   const stress = stressOf(system);
-  const had = isHad(workStressOf(system));
+  const had = isHad({ ...workStressOf(system), silent: 0 });
   const availability: Hazard = { id: 'availability', holds: had, schedule: null, breaks: null };
   if (!had) return [availability];
   return [availability, shared('clocks', system, stress), memory(system), writes(system), client(system)];

@@ -26,6 +26,35 @@ export function formatFactor(ppm: number): string {
   return (ppm / MILLION).toFixed(6).replace(/0+$/, '').replace(/\.$/, '');
 }
 
+/** The client with the time-out of nodes that it has for locks of this TTL, where that is a share of the TTL. */
+export function withItsTimeout(policy: Policy, ttlMs: number): Policy {
+  const { timeout } = libraryOf(policy);
+  if (timeout === undefined) return policy;
+  const ppm = timeout === 'allowance' ? policy.settings.driftPpm : timeout.ppm;
+  return policyWith({ settings: { nodeTimeoutUs: Math.round((ttlMs * ppm) / 1000) } }, policy);
+}
+
+/** The time-out of a client that has a share of the TTL, for the TTL that it is set for, µs; `null` for another client. */
+export function timeoutShareUs(policy: Policy): number | null {
+  return libraryOf(policy).timeout === undefined ? null : policy.settings.nodeTimeoutUs;
+}
+
+/** The client for locks of another TTL: a time-out of nodes that is a share of it is as much longer or shorter. */
+export function timedFor(policy: Policy, fromMs: number, toMs: number): Policy {
+  const shareUs = timeoutShareUs(policy);
+  if (shareUs === null || fromMs === toMs) return policy;
+  return policyWith({ settings: { nodeTimeoutUs: Math.round((shareUs * toMs) / fromMs) } }, policy);
+}
+
+/** The share of the TTL that nodes have to answer, as it is set; `null` where it is the client's own, or none. */
+function timeoutFactorOf({ policy, ttlMs }: System['client']): string | null {
+  const { timeout } = libraryOf(policy);
+  const { nodeTimeoutUs } = policy.settings;
+  if (timeout === undefined || timeout === 'allowance' || nodeTimeoutUs === null) return null;
+  const ppm = Math.round((nodeTimeoutUs * 1000) / ttlMs);
+  return ppm === timeout.ppm ? null : formatFactor(ppm);
+}
+
 const PER_CALL = 'token-per-call';
 
 /** The client whose caller tries again by a loop of its own, so that each try has a token of its own. */
@@ -44,7 +73,9 @@ export function acquisitionLines({ client, work }: System): readonly string[] {
   // A lock that is looked at before each write may be shorter than the work.
   const hadMs = guardUs === null ? longestMs : Math.max(1, Math.min(longestMs, validMs(client) - guardUs / 1000));
   const workMs = work.extends ? null : hadMs;
-  return libraryOf(policy).acquire({ ttlMs, factor, fencing, ownTokens, workMs, guarded: guardUs !== null });
+  const timeoutFactor = timeoutFactorOf(client);
+  const guarded = guardUs !== null;
+  return libraryOf(policy).acquire({ ttlMs, factor, timeoutFactor, fencing, ownTokens, workMs, guarded });
 }
 
 /** For how long a lock is valid from when it was asked for, ms, rounded down. */

@@ -7,21 +7,27 @@ export function redsync(title: string, tellsUntil: boolean): Library {
     file: 'where the mutex is made (Go), in a function that returns an error',
     drift: { constantUs: 0, whole: 'exact' },
     pooled: true,
+    ...(tellsUntil ? { timeout: { ppm: 50_000 } } : {}),
+    timeoutHint: tellsUntil
+      ? 'go-redis 9 keeps to that with ContextTimeoutEnabled, and else waits its ReadTimeout (3 s)'
+      : 'in go-redis that is its ReadTimeout, for each of its tries (MaxRetries)',
     tryOnce: 'WithTries(1)',
     acquire: (wanted) => {
-      const { ttlMs, factor, ownTokens } = wanted;
+      const { ttlMs, factor, timeoutFactor, ownTokens } = wanted;
       const options = [
         `redsync.WithExpiry(${duration(ttlMs)})`,
         ...(factor === null ? [] : [`redsync.WithDriftFactor(${factor})`]),
+        ...(timeoutFactor === null ? [] : [`redsync.WithTimeoutFactor(${timeoutFactor})`]),
         ...(ownTokens ? ['redsync.WithTries(1)'] : []),
       ];
       const asks = wanted.guarded && !tellsUntil;
       const call = tellsUntil ? 'mutex.LockContext(ctx)' : 'mutex.Lock()';
-      return [
+      return withImports([
+        ...(tellsUntil ? ['// go-redis 9: its redis.Options with ContextTimeoutEnabled: true'] : []),
         `mutex := rs.NewMutex(name, ${options.join(', ')})`,
         ...(ownTokens ? loop(call, asks) : once(call, asks)),
         ...work(wanted),
-      ];
+      ]);
     },
     guard: (ms, validMs) => [
       `if ${tellsUntil ? 'time.Until(mutex.Until())' : `${duration(validMs)}-time.Since(asked)`} < ${duration(ms)} {`,
@@ -50,12 +56,24 @@ function loop(call: string, asks: boolean): string[] {
     '\tif err == nil {',
     '\t\tbreak',
     '\t}',
-    '\tif try == 32 || ctx.Err() != nil {',
+    '\tif try == 32 {',
     '\t\treturn err',
     '\t}',
-    '\ttime.Sleep(time.Duration(50+rand.Intn(200)) * time.Millisecond)',
+    '\tselect {',
+    '\tcase <-ctx.Done():',
+    '\t\treturn ctx.Err()',
+    '\tcase <-time.After(time.Duration(50+rand.Intn(200)) * time.Millisecond):',
+    '\t}',
     '}',
   ];
+}
+
+/** Packages of the standard library that the lines, or a guard in the work, call. */
+const PACKAGES = ['context', 'errors', 'log', 'math/rand', 'time'];
+
+function withImports(lines: readonly string[]): string[] {
+  const used = PACKAGES.filter((path) => lines.some((line) => line.includes(`${path.split('/').at(-1)}.`)));
+  return [`// imports, besides redsync: ${used.join(', ')}`, ...lines];
 }
 
 function work({ workMs }: Acquisition): string[] {

@@ -19,6 +19,7 @@ function nodeRedlock(title: string, names: string, release: string, caution?: st
     file: 'where the lock is taken (JavaScript)',
     drift: MS_AND_2,
     pooled: false,
+    timeoutHint: 'of ioredis that is its commandTimeout, and by default it has none',
     tryOnce: 'retryCount: 0',
     acquire: ({ ttlMs, factor, ownTokens, workMs }) => {
       const settings = [...factorLine(`driftFactor: ${factor}`, factor), ...only('retryCount: 0', ownTokens)];
@@ -134,25 +135,27 @@ const REDISSON: Library = {
 
 const DISTRIBUTED_LOCK: Library = {
   title: 'DistributedLock.Redis',
+  timeout: 'allowance',
   file: 'where the lock is made (C#)',
   drift: { constantUs: 0, whole: 'exact' },
   pooled: false,
   acquire: ({ ttlMs, factor, workMs, guarded }) => {
     const valid = factor === null ? '' : `.MinValidityTime(TimeSpan.FromMilliseconds(${minValidityMs(ttlMs, factor)}))`;
     return [
+      `// using Medallion.Threading.Redis; using System; ${guarded ? 'using System.Diagnostics; ' : ''}using System.Threading;`,
       `var l = new RedisDistributedLock(name, databases, o => o.Expiry(TimeSpan.FromMilliseconds(${ttlMs}))${valid});`,
       ...only('var asked = Stopwatch.StartNew(); // extensions do not tell how much is left', guarded),
-      'await using var handle = await l.AcquireAsync();',
-      'using var stop = CancellationTokenSource.CreateLinkedTokenSource(handle.HandleLostToken);',
-      ...(workMs === null ? [] : [`stop.CancelAfter(${workMs});`]),
-      'await Work(stop.Token); // yours: it has to stop then',
+      'using (var handle = await l.AcquireAsync())',
+      'using (var stop = CancellationTokenSource.CreateLinkedTokenSource(handle.HandleLostToken)) {',
+      ...(workMs === null ? [] : [`    stop.CancelAfter(${workMs});`]),
+      '    await Work(stop.Token); // yours: it has to stop then',
+      '}',
     ];
   },
   guard: (ms, validMs) => [
     `if (${validMs} - asked.ElapsedMilliseconds < ${ms}) throw new TimeoutException("too late to write");`,
   ],
   fencing: false,
-  caution: 'The lines in C# were not compiled.',
 };
 
 const REFERENCE: Library = {

@@ -11,6 +11,8 @@ export interface Acquisition {
   readonly ttlMs: number;
   /** `null`: that of the client. */
   readonly factor: string | null;
+  /** The share of the TTL that nodes have to answer; `null`: that of the client. */
+  readonly timeoutFactor: string | null;
   readonly fencing: boolean;
   /** Whether its caller tries again by a loop of its own, so that each try has a token of its own. */
   readonly ownTokens: boolean;
@@ -27,6 +29,13 @@ export interface Library {
   readonly file: string;
   /** `null`: its allowance cannot be set. */
   readonly drift: DriftOption | null;
+  /**
+   * How long nodes have to answer, where that depends on the TTL: a share of it, ppm, or as much as the drift allowance.
+   * Left out: what the profile says.
+   */
+  readonly timeout?: { readonly ppm: number } | 'allowance';
+  /** What its users have to set so that it keeps to its time-out, or where they find what it has in place of one. */
+  readonly timeoutHint?: string;
   /** The lines that acquire a lock, do the work (`work`, which is its user's, and gets its deadline) and release the lock. */
   readonly acquire: (wanted: Acquisition) => readonly string[];
   /** How it is told to try once, where it has such an option and {@link Library.acquire} writes the loop around it. */

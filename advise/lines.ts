@@ -130,14 +130,30 @@ export function noPromotionLines(): Lines {
 /** Of what clocks may be off, the share that is left to a slew: the rest is for their own error, which adds to it. */
 const SLEWED = 0.8;
 
-/** Clocks are slewed, slowly, and never stepped. */
-export function slewLines(driftPpm: number): Lines {
-  const rate = Math.max(1, Math.floor(SLEWED * driftPpm));
+/** How fast chrony may slew where clocks may be off by so much in all, ppm. */
+export function slewRatePpm(driftPpm: number): number {
+  return Math.max(1, Math.floor(SLEWED * driftPpm));
+}
+
+/** How long that takes. */
+export function slewCost(driftPpm: number): string {
+  const rate = slewRatePpm(driftPpm);
+  const minutes = Math.ceil(MILLION / rate / 60);
+  const days = Math.ceil((3600 * MILLION) / rate / 86_400);
+  return `a second takes ${minutes} min, an hour ${days} days`;
+}
+
+const MILLION = 1_000_000;
+
+/** Clocks are slewed, slowly, and never stepped; by hand, a lock withstands so much of a step. */
+export function slewLines(driftPpm: number, withstoodUs: number): Lines {
+  const rate = slewRatePpm(driftPpm);
   return {
     file: '/etc/chrony/chrony.conf, in place of its makestep line',
     lines: [
-      `# no step, not even at boot: a second takes ${Math.ceil(1_000_000 / rate / 60)} min. To step by hand (chronyc makestep),`,
-      '# stop what locks on this machine; stop Redis for a TTL before it, so that its votes are over',
+      `# no step, not even at boot: ${slewCost(driftPpm)}`,
+      `# to step by hand${withstoodUs === 0 ? '' : ` by more than ${inWords(withstoodUs)}`} (chronyc makestep), stop what locks on this machine, and Redis`,
+      '# for a TTL before it, so that its votes are over',
       'makestep 1 0',
       `maxslewrate ${rate}`,
       'leapsecmode slew',
@@ -169,6 +185,16 @@ export function mergedLines(all: readonly Lines[]): Lines[] {
     byFile.set(part.file, before !== undefined && isConf ? both(before, part) : part);
   }
   return [...byFile.values()];
+}
+
+/** Lines of which each command that comes first stands once. */
+export function firstOnce(all: readonly Lines[]): Lines[] {
+  const done = new Set<string>();
+  return all.map(({ first, ...it }) => {
+    if (first === undefined || done.has(first)) return it;
+    done.add(first);
+    return { ...it, first };
+  });
 }
 
 function both(first: Lines, second: Lines): Lines {

@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { InputError } from '../scenarios/input-error.js';
+import { acquisitionLines } from './libraries.js';
 import { parseSystem } from './parse-system.js';
+import { withTtl } from './synthesis.js';
 
 describe('a system', () => {
   it('is read in the form in which people write it', () => {
@@ -79,4 +81,31 @@ describe('a system', () => {
     expect(() => parseSystem(value)).toThrow(sentence);
     expect(() => parseSystem(value, 'system.json')).toThrow(`system.json: ${sentence}`);
   });
+});
+
+it('has the time-out that a client takes from its TTL, or what is said', () => {
+  const timeoutUs = (client: object): number | null => {
+    const { policy } = parseSystem({ nodes: { count: 3 }, client }).client;
+    return policy.settings.nodeTimeoutUs;
+  };
+  expect(timeoutUs({ library: 'redsync-4', ttl: '60s' })).toBe(3_000_000);
+  expect(timeoutUs({ library: 'redsync-4', ttl: '60s', nodeTimeout: '1s' })).toBe(1_000_000);
+  expect(timeoutUs({ library: 'redlock-net', ttl: '60s' })).toBe(1_000_000);
+  // What MinValidityTime leaves of the expiry.
+  expect(timeoutUs({ library: 'distributed-lock-redis', ttl: '60s', drift: '5%' })).toBe(3_000_000);
+  expect(timeoutUs({ library: 'node-redlock-4' })).toBeNull();
+  expect(timeoutUs({ library: 'node-redlock-4', nodeTimeout: '200ms' })).toBe(200_000);
+});
+
+it('keeps a time-out that was said as the share of the TTL that it is', () => {
+  const system = parseSystem({
+    nodes: { count: 3 },
+    client: { library: 'redsync-4', ttl: '8s', nodeTimeout: '200ms' },
+  });
+  const longer = withTtl(system, 16_000);
+  expect(longer.client.policy.settings.nodeTimeoutUs).toBe(400_000);
+  expect(acquisitionLines(longer).join('\n')).toContain('redsync.WithTimeoutFactor(0.025)');
+  expect(acquisitionLines(parseSystem({ nodes: {}, client: { library: 'redsync-4' } })).join()).not.toContain(
+    'WithTimeoutFactor',
+  );
 });

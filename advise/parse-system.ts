@@ -8,7 +8,7 @@ import { percent, wholeMs } from '../scenarios/mitigation-values.js';
 import { isPlainObject } from '../scenarios/plain-data.js';
 import { readAs } from '../scenarios/read-as.js';
 import * as z from '../scenarios/zod.js';
-import { libraryOf, withOwnTokens } from './libraries.js';
+import { libraryOf, withItsTimeout, withOwnTokens } from './libraries.js';
 import { DEBIAN_UNIT } from './lines.js';
 import { SUPERVISORS, type System, type SystemNode } from './system.js';
 
@@ -172,6 +172,7 @@ const TOLD = [
   'network.most',
   'network.write',
   'network.reordering',
+  'client.nodeTimeout',
   'work.longest',
 ] as const;
 
@@ -213,37 +214,28 @@ function clientOf(client: NonNullable<Written['client']>): System['client'] {
   if (profile === undefined) throw new ScheduleError(pointer('', 'client', 'library'), notAProfile(library));
   const ttlMs = client.ttl ?? 10_000;
   return {
-    policy: chosen(withTimeout(profile, ttlMs), client),
+    policy: chosen(profile, client, ttlMs),
     ttlMs,
     clients: client.clients ?? 2,
     guardUs: guard === undefined ? null : guard,
   };
 }
 
-/** Clients of which a node has a share of the TTL to answer, ppm; their profiles have it for their usual TTL. */
-const TIMEOUT_PPM: Readonly<Record<string, number>> = { 'redsync-4': 50_000, 'distributed-lock-redis': 100_000 };
-
-function withTimeout(profile: Policy, ttlMs: number): Policy {
-  const ppm = TIMEOUT_PPM[profile.profile];
-  return ppm === undefined
-    ? profile
-    : policyWith({ settings: { nodeTimeoutUs: Math.round((ttlMs * ppm) / 1000) } }, profile);
-}
-
 /** The policy of the library with what this system sets. */
-function chosen(profile: Policy, client: NonNullable<Written['client']>): Policy {
+function chosen(profile: Policy, client: NonNullable<Written['client']>, ttlMs: number): Policy {
   const { drift, driftExtra, votesWanted, nodeTimeout, fencing } = client;
   const policy = client.ownTokens === true ? withOwnTokens(profile) : profile;
-  return policyWith(
+  const set = policyWith(
     {
       settings: {
         ...(drift === undefined ? {} : { driftPpm: drift }),
         ...(driftExtra === undefined ? {} : { driftUs: driftExtra }),
         ...(votesWanted === undefined ? {} : { votesWanted }),
-        ...(nodeTimeout === undefined ? {} : { nodeTimeoutUs: nodeTimeout }),
         ...(fencing === undefined ? {} : { fencing }),
       },
     },
     policy,
   );
+  if (nodeTimeout === undefined) return withItsTimeout(set, ttlMs);
+  return policyWith({ settings: { nodeTimeoutUs: nodeTimeout } }, set);
 }

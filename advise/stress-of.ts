@@ -1,5 +1,6 @@
 import { deviates } from '../deviations/index.js';
 import { type Loss, type LossyDisk, type RestartClock, type Stress, weakestVotes } from './attacks.js';
+import { silenceOf } from './silence.js';
 import type { System, SystemNode } from './system.js';
 import type { Way } from './writes.js';
 
@@ -24,9 +25,10 @@ export function stressOf(system: System): Stress {
   };
 }
 
-/** The same for what a holder does with its lock: messages take as long as they do at most. */
+/** The same for what a holder does with its lock: messages take as long as they do at most, and a minority may be silent. */
 export function workStressOf(system: System): Stress {
-  return { ...stressOf(system), latencyUs: system.network.mostUs };
+  const { client, network, nodes } = system;
+  return { ...stressOf(system), latencyUs: network.mostUs, silent: silenceOf(client.policy, nodes.length).nodes };
 }
 
 /** From the last look at the lock to when a write has arrived, at most. A sleep counts where the client's clock counts it. */

@@ -9,7 +9,7 @@ import {
   leastTtl,
   leastVotes,
 } from './figures.js';
-import { driftFactorPpm, libraryOf } from './libraries.js';
+import { driftFactorPpm, libraryOf, timedFor, withItsTimeout } from './libraries.js';
 import { lossesOf, lossyDiskOf, restartClockOf, restartLoss, stressOf, wayOf, workStressOf } from './stress-of.js';
 import type { System } from './system.js';
 import type { Unknown } from './unknowns.js';
@@ -91,7 +91,8 @@ export function withPolicy(system: System, policy: Policy): System {
 
 /** The system with locks of this TTL. */
 export function withTtl(system: System, ttlMs: number): System {
-  return { ...system, client: { ...system.client, ttlMs } };
+  const { client } = system;
+  return { ...system, client: { ...client, ttlMs, policy: timedFor(client.policy, client.ttlMs, ttlMs) } };
 }
 
 /** The system with the least factor of its client that gives this allowance; `null` where the client has no such option. */
@@ -103,7 +104,9 @@ export function withAllowance(system: System, allowanceUs: number): System | nul
 
 /** The system with a client of this drift factor. */
 export function withDrift(system: System, driftPpm: number): System {
-  return withPolicy(system, policyWith({ settings: { driftPpm } }, system.client.policy));
+  const { policy, ttlMs } = system.client;
+  const set = policyWith({ settings: { driftPpm } }, policy);
+  return withPolicy(system, libraryOf(policy).timeout === 'allowance' ? withItsTimeout(set, ttlMs) : set);
 }
 
 /** One point of a trade-off: how much is tolerated, and what is left of the lock for it. */

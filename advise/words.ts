@@ -2,12 +2,13 @@ import { driftAllowanceUs, quorumOf } from '../deviations/index.js';
 import { formatDurationMs } from '../scenarios/duration.js';
 import { formatCount, formatPercent } from '../text/format.js';
 import type { Advice, Alternative } from './advice.js';
-import { clientLines, slewing } from './changes.js';
+import { type Change, chronyLines, clientLines, slewTitle, stepsAtWill } from './changes.js';
 import type { Figure } from './figures.js';
 import type { Hazard } from './hazards.js';
 import { type LateRelease, lateReleaseOf } from './late-release.js';
 import { libraryOf } from './libraries.js';
-import { type Lines, mergedLines } from './lines.js';
+import { firstOnce, type Lines, mergedLines } from './lines.js';
+import { silenceOf } from './silence.js';
 import { type LossReason, lossesOf, restartLoss } from './stress-of.js';
 import type { System } from './system.js';
 import type { Unknown } from './unknowns.js';
@@ -36,13 +37,21 @@ export function valueWords(unknown: Unknown, value: number): string {
 }
 
 /** What can be asked for, by name. */
-export const UNKNOWN_WORDS: Readonly<Record<Unknown, string>> = {
-  ttl: 'TTL, all nodes up',
+const UNKNOWN_WORDS: Readonly<Record<Unknown, string>> = {
+  ttl: 'TTL',
   allowance: 'drift allowance',
   'restart-delay': 'restart delay',
   votes: 'votes to wait for',
   guard: 'guard before writes',
 };
+
+/** A figure by name, with the nodes that may be silent where that makes a difference to it. */
+export function figureName(unknown: Unknown, system: System): string {
+  if (unknown !== 'ttl') return UNKNOWN_WORDS[unknown];
+  const { nodes: silent, lacks } = silenceOf(system.client.policy, system.nodes.length);
+  if (lacks !== null) return 'TTL, all nodes up';
+  return silent === 0 ? UNKNOWN_WORDS.ttl : `TTL, ${silent} of ${system.nodes.length} silent`;
+}
 
 const LOSS_WORDS: Readonly<Record<LossReason, string>> = {
   evicts: 'a node may evict keys of the lock',
@@ -199,50 +208,66 @@ export function linesOf({ changes, advised }: Advice): Lines[] {
   return mergedLines([...changes.flatMap(({ lines }) => lines), clientLines(advised)]);
 }
 
-/** Lines for clocks as the advice takes them, which no default is, and the sentence above; `null` where a change has such lines. */
-export function clockLinesOf(advice: Advice): { readonly says: string; readonly lines: readonly Lines[] } | null {
-  const { advised, changes } = advice;
-  if (changes.some(({ id }) => id === 'slew')) return null;
+/**
+ * What keeps clocks as the advice takes them, which no default does: in one sentence, with its lines; `null` where a change
+ * says so.
+ */
+export function clockLinesOf(advice: Advice): { readonly title: string; readonly lines: readonly Lines[] } | null {
+  const { system, advised, changes } = advice;
+  if (stepsAtWill(system) && changes.some(({ id }) => id === 'slew')) return null;
   const { driftPpm, nodeStepUs } = advised.clocks;
   const isOwn = advised.nodes.some(({ supervisor }) => supervisor !== 'managed');
   const steps =
-    nodeStepUs === null || !isOwn
+    nodeStepUs === null || nodeStepUs === 0 || !isOwn
       ? ''
-      : nodeStepUs === 0
-        ? ' and are never set'
-        : `, and clocks of nodes that are set by no more than ${time(nodeStepUs)}, by hand: chrony itself steps by any amount`;
-  // A folder is made once.
-  const done = linesOf(advice).map(({ first }) => first);
+      : `. Steps of up to ${time(nodeStepUs)} are then made by people and tools alone: a time service that steps does so by any amount`;
   return {
-    says: `It rests on clocks of ${isOwn ? 'nodes and clients' : 'clients'} that run right to ${formatPercent(driftPpm)}${steps}. Where that is not so yet:`,
-    lines: slewing(advised).lines.map(({ first, ...it }) =>
-      first === undefined || done.includes(first) ? it : { ...it, first },
-    ),
+    title: `unless it is so already, ${slewTitle(advised)}: clocks of ${isOwn ? 'nodes and clients' : 'clients'} have to run right to ${formatPercent(driftPpm)}${steps}`,
+    lines: chronyLines(advised),
   };
+}
+
+/** All that is to be done, in its order: clocks, and each change. */
+export function stepsOf(advice: Advice): { readonly id: Change['id'] | 'clocks'; readonly title: string }[] {
+  const clocks = clockLinesOf(advice);
+  return [...(clocks === null ? [] : [{ id: 'clocks', title: clocks.title } as const]), ...advice.changes];
+}
+
+/** All lines of an advice with those for clocks, in the order of {@link stepsOf}, and what comes before them once. */
+export function allLinesOf(advice: Advice): Lines[] {
+  return firstOnce(mergedLines([...(clockLinesOf(advice)?.lines ?? []), ...linesOf(advice)]));
+}
+
+/** In which order, and how to check it afterwards; nothing where there is nothing to change. */
+export function rolloutOf({ changes }: Advice, command: string): string[] {
+  if (changes.length === 0) return [];
+  const ids = changes.map(({ id }) => id);
+  const last = ids.includes('fencing') ? ' The resource refuses writes without a token last of all.' : '';
+  return [
+    `In this order, one machine after the other, no step is less safe than now. Old and new clients may run side by side; it is safe when the last old one has stopped.${last}`,
+    `To check it then: this command with --save-advised advised.json, and ${command} advised.json --check --redis redis://… (reads persistence and eviction from the nodes)`,
+  ];
 }
 
 /** The lines that are otherwise if an alternative is taken. */
 export function linesOfAlternative(advice: Advice, alternative: Alternative): Lines[] {
-  const usual = linesOf(advice).map((it) => JSON.stringify(it));
-  return allLinesWith(advice, alternative).filter((it) => !usual.includes(JSON.stringify(it)));
+  const written = ({ file, lines }: Lines): string => JSON.stringify([file, lines]);
+  const usual = allLinesOf(advice).map(written);
+  return allLinesWith(alternative).filter((it) => !usual.includes(written(it)));
 }
 
 /** The files of an advice that are not to be if an alternative is taken. */
 export function leftOutBy(advice: Advice, alternative: Alternative): Lines[] {
-  const files = allLinesWith(advice, alternative).map(({ file }) => file);
+  const files = allLinesWith(alternative).map(({ file }) => file);
   return linesOf(advice).filter(({ file }) => !files.includes(file));
 }
 
-function allLinesWith({ changes }: Advice, { insteadOf, change, others }: Alternative): Lines[] {
-  const before = changes.slice(
-    0,
-    changes.findIndex(({ id }) => id === insteadOf),
-  );
+function allLinesWith({ change, before, others }: Alternative): Lines[] {
   const { after } = others.at(-1) ?? change;
   return mergedLines([...[...before, change, ...others].flatMap(({ lines }) => lines), clientLines(after)]);
 }
 
 /** What is said above the lines of an alternative. */
-export function alternativeWords({ changes }: Advice, { insteadOf, change }: Alternative): string {
-  return `In place of ${1 + changes.findIndex(({ id }) => id === insteadOf)}: ${change.title}`;
+export function alternativeWords(advice: Advice, { insteadOf, change }: Alternative): string {
+  return `In place of ${1 + stepsOf(advice).findIndex(({ id }) => id === insteadOf)}: ${change.title}`;
 }

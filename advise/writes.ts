@@ -1,12 +1,13 @@
 import { localTime } from '../core/index.js';
-import { driftAllowanceUs } from '../deviations/index.js';
+import { deviationNumber, driftAllowanceUs, type Policy } from '../deviations/index.js';
 import { judge } from '../properties/judge.js';
 import type { Fault, Schedule, WritePlan } from '../scenarios/index.js';
+import { unreached } from '../scenarios/plain.js';
 import { alone, EXACT } from '../search/safety-map/adversary.js';
 import { greatest } from '../search/safety-map/bisect.js';
 import { observeRun } from '../search/safety-map/watch.js';
-import { Clock, trueTime } from '../sim/index.js';
-import { countsCutStamps, playedPolicy, type Stress } from './attacks.js';
+import { Clock, nodeName, trueTime } from '../sim/index.js';
+import { countsCutStamps, onceOf, type Stress } from './attacks.js';
 
 /** What may come between the last look at a lock and the arrival of a write, all at once, µs. */
 export interface Way {
@@ -29,10 +30,11 @@ export type Write =
   | { readonly kind: 'unguarded'; readonly workUs: number; readonly way: Way };
 
 /** The run of a holder alone that writes, with a fast clock, the worst for it; `null` if there is never enough left. */
-export function writeSchedule(stress: Stress, write: Write): Schedule | null {
+export function writeSchedule(described: Stress, write: Write): Schedule | null {
+  const stress = withMostSilent(described);
   if (write.kind === 'unguarded') return stopped(stress, { checkAfterUs: write.workUs, guardUs: null }, write.way);
   const { guardUs, way } = write;
-  const look = countsCutStamps(stress.policy) ? lastLookTried(stress, guardUs) : lastLookUs(stress, guardUs);
+  const look = cutsStamps(stress.policy) ? lastLookTried(stress, guardUs) : lastLookUs(stress, guardUs);
   // A fast clock may pass over that microsecond, and then finds too little left.
   for (const us of [look, look - 1, look - 2].filter((at) => at >= 0)) {
     if (observeRun(writing(stress, { checkAfterUs: us, guardUs, sendAfterUs: us, delayUs: 0 })).writes > 0)
@@ -72,10 +74,21 @@ export function isHad(stress: Stress): boolean {
   return observeRun(calm(stress)).claims.length > 0;
 }
 
+/** With as many silent nodes as the holder can do without: the later it has its lock, the less is left of it. */
+function withMostSilent(stress: Stress): Stress {
+  const { silent = 0 } = stress;
+  return silent === 0 || isHad(stress) ? stress : withMostSilent({ ...stress, silent: silent - 1 });
+}
+
 /** From the claim to the last instant at which that much is left, by the holder's clock. */
 function lastLookUs(stress: Stress, guardUs: number): number {
   const ttlUs = 1000 * stress.ttlMs;
   return ttlUs - driftAllowanceUs(stress.policy, ttlUs) - acquiredAfterUs(stress) - Math.max(1, guardUs);
+}
+
+/** Whether a client goes by time stamps that are cut. */
+function cutsStamps(policy: Policy): boolean {
+  return countsCutStamps(policy) || (deviationNumber(policy, 'deadline-stamps-us') ?? 1) > 1;
 }
 
 /** The same, found by trying: cut time stamps may leave a little more. `-1` if there is never enough. */
@@ -96,18 +109,19 @@ function claimUs(stress: Stress): number {
 }
 
 function calm(stress: Stress, writes: readonly WritePlan[] = [], faults: readonly Fault[] = []): Schedule {
-  const { ttlMs, latencyUs, nodes, driftPpm } = stress;
-  const policy = playedPolicy({ ...stress, votes: nodes });
+  const { policy, ttlMs, latencyUs, nodes, driftPpm, silent = 0 } = stress;
+  // The first ones, since a client that asks in turn waits for them before it asks the others.
+  const silentNodes = Array.from({ length: silent }, (_, i) => nodeName(i));
   return alone({
     ttlMs,
     delayUs: latencyUs,
     nodes,
-    votes: nodes,
     grain: EXACT,
-    policy,
+    policy: onceOf(policy),
     clientPpm: driftPpm,
     holder: { writes },
     faults,
+    fates: unreached('c1', ...silentNodes),
   });
 }
 

@@ -11,17 +11,18 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Acquisition } from '../advise/library.js';
 import { LIBRARIES } from '../advise/library-list.js';
 import { findServerProgram } from '../real/provisioner/processes.js';
-import { canRunOnRedis } from '../real/testing/can-run.js';
+import { canRun, canRunOnRedis } from '../real/testing/can-run.js';
 
 /*
  * The lines for clients, as they are printed: those for npm libraries lock on real servers; those in other languages are
- * compiled, and run where that needs no build, with a stand-in for the library, where there is a compiler. There is none for C#.
+ * compiled, and run where that needs no build, with a stand-in for the library.
  */
 
 const require = createRequire(import.meta.url);
 const PLAIN: Acquisition = {
   ttlMs: 8000,
   factor: '0.014',
+  timeoutFactor: null,
   fencing: false,
   ownTokens: false,
   workMs: 3000,
@@ -45,7 +46,7 @@ function linesOf(profile: string, wanted: Acquisition): string[] {
   // A write is a part of the work.
   return library.acquire(wanted).flatMap((line) => {
     const indent = /^\s*/.exec(line)?.[0] ?? '';
-    return /\bwork\(/.test(line) ? [...guard.map((it) => `${indent}${it}`), line] : [line];
+    return /\bwork\(/i.test(line) ? [...guard.map((it) => `${indent}${it}`), line] : [line];
   });
 }
 
@@ -123,8 +124,13 @@ const GO_MODULE = 'github.com/go-redsync/redsync/v4';
 
 function goFiles(lines: readonly string[], tellsUntil: boolean): Record<string, string> {
   const body = lines.map((it) => `\t${it}\n`).join('');
-  const used = (name: string, sign: RegExp): string => (sign.test(body) ? `\t"${name}"\n` : '');
-  const imports = `\t"context"\n${used('errors', /errors\./)}\t"log"\n${used('math/rand', /rand\./)}\t"time"\n\n\t"${GO_MODULE}"\n`;
+  // The lines name what they need; a guard that is put into them needs errors.
+  const [, named = ''] = /^\/\/ imports, besides redsync: (.*)$/m.exec(lines.join('\n')) ?? [];
+  const all = new Set([...named.split(', '), ...(body.includes('errors.') ? ['errors'] : []), 'context']);
+  const imports = `${[...all]
+    .toSorted()
+    .map((it) => `\t"${it}"\n`)
+    .join('')}\n\t"${GO_MODULE}"\n`;
   return {
     'go.mod': `module lock\n\ngo 1.19\n\nrequire ${GO_MODULE} v4.0.0\n\nreplace ${GO_MODULE} => ./redsync\n`,
     'redsync/go.mod': `module ${GO_MODULE}\n\ngo 1.19\n`,
@@ -138,6 +144,7 @@ function goFiles(lines: readonly string[], tellsUntil: boolean): Record<string, 
       'func (*Redsync) NewMutex(string, ...Option) *Mutex { return nil }',
       'func WithExpiry(time.Duration) Option { return nil }',
       'func WithDriftFactor(float64) Option { return nil }',
+      'func WithTimeoutFactor(float64) Option { return nil }',
       'func WithTries(int) Option { return nil }',
       'func (*Mutex) Lock() error { return nil }',
       'func (*Mutex) Unlock() (bool, error) { return true, nil }',
@@ -151,6 +158,25 @@ function goFiles(lines: readonly string[], tellsUntil: boolean): Record<string, 
     ].join('\n'),
     'lock.go': `package lock\n\nimport (\n${imports})\n\nfunc lock(ctx context.Context, rs *redsync.Redsync, name string, work func(context.Context) error) error {\n${body}}\n`,
   };
+}
+
+function csharpFile(lines: readonly string[]): string {
+  const usings = lines[0]?.replace('// ', '').replace('using Medallion.Threading.Redis; ', '') ?? '';
+  return `${usings} using System.Collections.Generic; using System.Threading.Tasks;
+interface IDatabase {}
+class Options { public Options Expiry(TimeSpan it) { return this; } public Options MinValidityTime(TimeSpan it) { return this; } }
+abstract class Handle : IDisposable { public abstract CancellationToken HandleLostToken { get; } public abstract void Dispose(); }
+class RedisDistributedLock {
+  public RedisDistributedLock(string name, IEnumerable<IDatabase> databases, Action<Options> options) {}
+  public Task<Handle> AcquireAsync(TimeSpan? timeout = null, CancellationToken token = default(CancellationToken)) { return null; }
+}
+abstract class Lock {
+  protected abstract Task Work(CancellationToken token);
+  public async Task Run(string name, IDatabase[] databases) {
+${lines.join('\n')}
+  }
+}
+`;
 }
 
 const PYTHON = `import time
@@ -210,10 +236,17 @@ ${lines.join('\n')}
     }),
     command: ['javac', '-Xlint:all', '-Werror', 'Lock.java'],
   },
+  {
+    profile: 'distributed-lock-redis',
+    program: 'mcs',
+    files: (lines) => ({ 'Lock.cs': csharpFile(lines) }),
+    command: ['mcs', '-warnaserror', '-target:library', 'Lock.cs'],
+  },
 ];
 
 describe.each(LANGUAGES)('lines for $profile', ({ profile, program, files, command, prints = '' }) => {
-  const isThere = spawnSync(program, ['--version']).error === undefined;
+  const lacking = spawnSync(program, ['--version']).error === undefined ? undefined : `there is no ${program}`;
+  const isThere = canRun(`lines for ${profile}`, 'compilers', lacking);
   const hasLoop = LIBRARIES[profile]?.tryOnce !== undefined;
   const cases = [false, ...(hasLoop ? [true] : [])].flatMap((ownTokens) =>
     [false, true].map((guarded) => ({ ownTokens, guarded })),

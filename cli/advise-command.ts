@@ -73,12 +73,21 @@ export function defineAdvise(program: Command, io: Io, finish: Finish): void {
     )
     .addOption(option('--at-once <n>', 'nodes that may fail during one lock (all)', whole(0, MOST_NODES)))
     .addOption(option('--drift <percent>', 'error of the rate of clocks (0.05%)', share))
-    .addOption(option('--steps <time>', 'by how much clocks may be set during a lock, or any (0)', durationOr('any')))
+    .addOption(
+      option(
+        '--steps <time>',
+        'by how much people set clocks during a lock; any: a time service steps (0)',
+        durationOr('any'),
+      ),
+    )
     .addOption(option('--pause <time>', 'the longest that a client process is paused (0)', duration))
     .addOption(option('--latency <time>', 'what messages take at most (10ms)', duration))
     .option('--reordering', 'messages of a client to a node may overtake each other (the default for a pool)')
     .option('--no-reordering', 'they keep their order (the default for one connection)')
     .addOption(option('--library <name>', 'the client, as list --profiles names it (reference)', (it) => it))
+    .addOption(
+      option('--node-timeout <time>', "how long it waits for a node, or none (the client's own)", durationOr('none')),
+    )
     .addOption(option('--ttl <time>', 'time to live of locks (10s)', text(wholeMs)))
     .addOption(option('--work <time>', 'the longest work under the lock (half of the TTL)', duration))
     .option('--extends', 'the lock is extended while the work goes on')

@@ -24,7 +24,11 @@ const QUESTIONS: readonly Question[] = [
   },
   { path: ['nodes', 'supervisor'], text: `What restarts them: ${SUPERVISORS.join(', ')}?`, usual: 'systemd' },
   { path: ['nodes', 'restart'], text: 'How soon may a stopped node serve again at the earliest?', usual: '0s' },
-  { path: ['clocks', 'steps'], text: 'By how much may a time service set a clock (0s, 100ms, any)?', usual: '100ms' },
+  {
+    path: ['clocks', 'steps'],
+    text: 'By how much may people set a clock during a lock (0s, 100ms; any if a time service steps it)?',
+    usual: '100ms',
+  },
   { path: ['pauses', 'process'], text: 'How long may a client be paused (GC, throttling)?', usual: '500ms' },
   {
     path: ['client', 'library'],

@@ -4,19 +4,20 @@ import type { Change } from '../advise/changes.js';
 import type { HazardId } from '../advise/hazards.js';
 import { type Lines, shellWords } from '../advise/lines.js';
 import {
+  allLinesOf,
   alternativeWords,
-  clockLinesOf,
   costsOf,
+  figureName,
   hazardWords,
   isNeeded,
   leftOutBy,
-  linesOf,
   linesOfAlternative,
   notCovered,
+  rolloutOf,
   searchWords,
+  stepsOf,
   subjectOf,
   time,
-  UNKNOWN_WORDS,
   valueIn,
   valueWords,
   verdictWords,
@@ -35,7 +36,6 @@ export function advicePage(advice: Advice, written: WrittenAdvice, file: string 
 
 function reportOf(advice: Advice, written: WrittenAdvice, file: string | null, io: Io): PassReport {
   const { system, advised, verdict, alternatives } = advice;
-  const clocks = clockLinesOf(advice);
   return {
     subject: subjectOf(system),
     verdict: verdictWords(advice),
@@ -43,7 +43,7 @@ function reportOf(advice: Advice, written: WrittenAdvice, file: string | null, i
     sentence: sentenceOf(advice),
     bounds: written.figures.filter(({ figure }) => isNeeded(figure, advice)).map((it) => distanceOf(it, advice)),
     map: null,
-    sections: [...changeSections(advice, written), ...tradeoffSections(advice)],
+    sections: [...changeSections(advice, written, shellCommand(io.command, 'advise')), ...tradeoffSections(advice)],
     tried: [
       {
         name: 'the worst at once',
@@ -53,14 +53,13 @@ function reportOf(advice: Advice, written: WrittenAdvice, file: string | null, i
         name: 'histories inside',
         text: searchWords(advice) ?? 'none',
       },
-      ...written.figures.map(evidenceOf),
+      ...written.figures.map((it) => evidenceOf(it, advice)),
     ],
     notTried: notCovered(advice).map((text, i) => ({ name: i === 0 ? 'beyond the description' : 'the client', text })),
     nearMisses: [],
     changes: [],
     lines: [
-      ...linesOf(advice).map((it) => linesOnPage(it, '')),
-      ...(clocks?.lines ?? []).map((it) => linesOnPage(it, clocks?.says ?? '')),
+      ...allLinesOf(advice).map((it) => linesOnPage(it, '')),
       ...alternatives.flatMap((it) =>
         linesOfAlternative(advice, it).map((file) =>
           linesOnPage(
@@ -85,7 +84,7 @@ function reportOf(advice: Advice, written: WrittenAdvice, file: string | null, i
       ...(file === null ? [] : [{ title: 'work it out again', command: shellCommand(io.command, 'advise', file) }]),
       ...written.figures.flatMap(({ figure, violated }) =>
         violated?.replay
-          ? [{ title: `${UNKNOWN_WORDS[figure.of]}, one step too little`, command: violated.replay }]
+          ? [{ title: `${figureName(figure.of, advice.advised)}, one step too little`, command: violated.replay }]
           : [],
       ),
     ],
@@ -93,7 +92,8 @@ function reportOf(advice: Advice, written: WrittenAdvice, file: string | null, i
 }
 
 /** Which hazard a change is made against. */
-const FEARS: Readonly<Record<Change['id'], HazardId>> = {
+const FEARS: Readonly<Record<Change['id'] | 'clocks', HazardId>> = {
+  clocks: 'clocks',
   slew: 'clocks',
   allowance: 'clocks',
   'own-tokens': 'client',
@@ -107,9 +107,10 @@ const FEARS: Readonly<Record<Change['id'], HazardId>> = {
 };
 
 /** The changes, each with what it is made against and a run that shows that. */
-function changeSections({ changes, alternatives, system }: Advice, { failing }: WrittenAdvice): PassSection[] {
+function changeSections(advice: Advice, { failing }: WrittenAdvice, command: string): PassSection[] {
+  const { changes, alternatives, system } = advice;
   if (changes.length === 0) return [];
-  const facts = changes.map(({ title, id }, i): Fact => {
+  const facts = stepsOf(advice).map(({ title, id }, i): Fact => {
     const against = failing.find(({ hazard }) => hazard.id === FEARS[id]);
     const others = alternatives
       .filter(({ insteadOf }) => insteadOf === id)
@@ -118,7 +119,8 @@ function changeSections({ changes, alternatives, system }: Advice, { failing }: 
     const shown = against?.run?.replay ? ` Shown by: ${against.run.replay}` : '';
     return { name: `change ${i + 1}`, text: `${title}.${others.join('')}${why}${shown}` };
   });
-  return [{ kind: 'facts', title: 'What to change', facts }];
+  const rollout = rolloutOf(advice, command).map((text, i): Fact => ({ name: i === 0 ? 'order' : 'check', text }));
+  return [{ kind: 'facts', title: 'What to change', facts: [...facts, ...rollout] }];
 }
 
 function linesOnPage({ file, lines, first, command }: Lines, why: string): PassReport['lines'][number] {
@@ -138,7 +140,7 @@ function sentenceOf({ verdict, hazards, remaining, system, advised }: Advice): s
 function distanceOf({ figure }: WrittenFigure, advice: Advice): BoundDistance {
   const now = valueIn(advice.system, figure.of);
   return {
-    name: UNKNOWN_WORDS[figure.of],
+    name: figureName(figure.of, advice.advised),
     yours: now === null ? 'not set' : valueWords(figure.of, now),
     bound: valueWords(figure.of, figure.least),
     direction: 'at least',
@@ -147,13 +149,13 @@ function distanceOf({ figure }: WrittenFigure, advice: Advice): BoundDistance {
   };
 }
 
-function evidenceOf({ figure, safe, violated }: WrittenFigure): Fact {
+function evidenceOf({ figure, safe, violated }: WrittenFigure, advice: Advice): Fact {
   const below =
     violated === null
       ? ''
       : `; violated at ${valueWords(figure.of, figure.violated?.value ?? 0)} (${violated.path ?? 'not written'})`;
   return {
-    name: UNKNOWN_WORDS[figure.of],
+    name: figureName(figure.of, advice.advised),
     text: `safe at ${valueWords(figure.of, figure.least)} (${safe.path ?? 'not written'})${below}`,
   };
 }

@@ -68,7 +68,7 @@ function sayings(flags: AdviseFlags): Description {
     clocks: { drift, steps },
     pauses: { process: flags.pause },
     network: { most: flags.latency, reordering: flags.reordering },
-    client: { library: flags.library, ttl: flags.ttl },
+    client: { library: flags.library, ttl: flags.ttl, nodeTimeout: flags.nodeTimeout },
     work: { longest: flags.work, extends: flags.extends },
     resource: { checksToken: flags.checksToken },
   };

@@ -2,23 +2,25 @@ import type { Advice } from '../advise/advice.js';
 import { type Assumption, assumptionsOf } from '../advise/assumptions.js';
 import { type Lines, shellWords } from '../advise/lines.js';
 import {
+  allLinesOf,
   alternativeWords,
-  clockLinesOf,
   conditionOf,
   costsOf,
+  figureName,
   figureWords,
   hazardWords,
   leftOutBy,
-  linesOf,
   linesOfAlternative,
   notCovered,
+  rolloutOf,
   searchWords,
+  stepsOf,
   subjectOf,
-  UNKNOWN_WORDS,
   waysOut,
 } from '../advise/words.js';
 import { ANSI, type Painter, PLAIN } from '../report/index.js';
 import { wrap } from '../text/format.js';
+import { shellCommand } from '../text/shell.js';
 import { ADVICE_FOLDER, type Written, type WrittenAdvice, type WrittenHazard } from './advise-witness.js';
 import { hasColour, type Io, widthOf } from './io.js';
 import { textTable } from './text-table.js';
@@ -29,8 +31,7 @@ export function adviceText(advice: Advice, written: WrittenAdvice, withAlternati
   const paint = hasColour(io) ? ANSI : PLAIN;
   return `${[
     ...headLines(advice, written, paint, width),
-    ...changeLines(advice, paint, width),
-    ...clockLines(advice, paint, width),
+    ...changeLines(advice, paint, width, shellCommand(io.command, 'advise')),
     ...remainingLines(advice, written, paint, width),
     ...defaultLines(advice, paint, width),
     ...figureLines(advice, written, width),
@@ -56,35 +57,28 @@ function hazardLines(words: string, run: Written | null, width: number): string[
   return run?.replay ? [...lines, `    ${run.replay}`] : lines;
 }
 
-function changeLines(advice: Advice, paint: Painter, width: number): string[] {
+function changeLines(advice: Advice, paint: Painter, width: number, command: string): string[] {
   const { changes, alternatives, verdict } = advice;
-  if (changes.length === 0) return [];
+  const files = allLinesOf(advice).flatMap((it) => fileLines(it, paint));
+  const steps = stepsOf(advice);
+  if (changes.length === 0)
+    return steps.length === 0
+      ? []
+      : ['', ...steps.flatMap(({ title }) => wrap(`This rests on clocks: ${title}.`, width)), ...files];
   const condition = conditionOf(advice);
   const heading =
     verdict === 'not'
       ? 'It gets better, but not safe, with these changes:'
       : `It is safe with these changes${condition === null ? '' : `, ${condition}`}:`;
-  const titles = changes.flatMap(({ title, id }, i) => [
+  const titles = steps.flatMap(({ title, id }, i) => [
     ...hanging(`${i + 1}. `, title, width),
     ...alternatives
       .filter(({ insteadOf }) => insteadOf === id)
       .flatMap(({ change }) => hanging('   or: ', change.title, width)),
   ]);
   const others = alternatives.length === 0 ? [] : ['   (--alternatives prints the lines of each "or")'];
-  return [
-    '',
-    ...wrap(heading, width),
-    ...titles,
-    ...others,
-    '',
-    ...linesOf(advice).flatMap((it) => fileLines(it, paint)),
-  ];
-}
-
-function clockLines(advice: Advice, paint: Painter, width: number): string[] {
-  const clocks = clockLinesOf(advice);
-  if (clocks === null) return [];
-  return ['', ...wrap(clocks.says, width), ...clocks.lines.flatMap((it) => fileLines(it, paint))];
+  const rollout = rolloutOf(advice, command).flatMap((it) => wrap(it, width));
+  return ['', ...wrap(heading, width), ...titles, ...others, ...rollout, '', ...files];
 }
 
 function fileLines({ file, lines, first, command }: Lines, paint: Painter): string[] {
@@ -128,7 +122,7 @@ function figureLines(advice: Advice, { figures }: WrittenAdvice, width: number):
   if (figures.length === 0) return [];
   const rows = figures.map(({ figure }) => {
     const { least, below, inPlace } = figureWords(figure, advice);
-    return [UNKNOWN_WORDS[figure.of], least, below, inPlace];
+    return [figureName(figure.of, advice.advised), least, below, inPlace];
   });
   const shown = figures.find(({ violated }) => violated !== null)?.violated?.replay ?? null;
   const all = `${ADVICE_FOLDER}/{${figures.map(({ figure }) => figure.of).join(',')}}-{safe,violated}.json`;

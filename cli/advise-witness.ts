@@ -4,7 +4,7 @@ import type { Figure, Witness } from '../advise/figures.js';
 import { type Hazard, named } from '../advise/hazards.js';
 import { lateReleaseOf } from '../advise/late-release.js';
 import type { System } from '../advise/system.js';
-import { hazardWords, subjectOf, UNKNOWN_WORDS, valueWords } from '../advise/words.js';
+import { figureName, hazardWords, subjectOf, valueWords } from '../advise/words.js';
 import { judge } from '../properties/judge.js';
 import type { PropertyId, Schedule } from '../scenarios/index.js';
 import { formatPercent } from '../text/format.js';
@@ -53,7 +53,9 @@ export function writeAdvice(advice: Advice, io: Io): WrittenAdvice {
             {
               title: `${subjectOf(advice.system)}: ${hazardWords(it, advice.system)}`,
               story:
-                it.id === 'client' ? clientStory(when === 'now' ? advice.system : advice.advised) : storyOf(it.breaks),
+                it.id === 'client'
+                  ? clientStory(when === 'now' ? advice.system : advice.advised)
+                  : storyOf(it.breaks, it.schedule),
             },
             it.schedule,
             it.breaks,
@@ -69,8 +71,8 @@ export function writeAdvice(advice: Advice, io: Io): WrittenAdvice {
 
 function writeFigure(figure: Figure, advice: Advice, io: Io): WrittenFigure {
   const side = ({ value, schedule }: Witness, verdict: string): Written => {
-    const title = `${UNKNOWN_WORDS[figure.of]} ${valueWords(figure.of, value)}: ${verdict}`;
-    const words = { title, story: `${storyOf(figure.breaks)}${countedBy(figure, advice)}` };
+    const title = `${figureName(figure.of, advice.advised)} ${valueWords(figure.of, value)}: ${verdict}`;
+    const words = { title, story: `${storyOf(figure.breaks, schedule)}${countedBy(figure, advice)}` };
     return write(`${figure.of}-${verdict}`, words, named(advice.advised, schedule), figure.breaks, io);
   };
   return {
@@ -91,10 +93,12 @@ function clientStory(system: System): string {
 }
 
 /** What a run takes from the description of the system. */
-function storyOf(property: PropertyId): string {
-  return property === 'no-stale-write'
-    ? 'The longest work, the longest stop and the slowest messages that the description allows; nothing else goes wrong.'
-    : 'The clock errors, crashes and restarts that the description allows, the worst of each at once. Those beyond the quorum are not reached: any message may be lost. A rival asks as soon as a quorum is free.';
+function storyOf(property: PropertyId, { fates }: Schedule): string {
+  if (property !== 'no-stale-write')
+    return 'The clock errors, crashes and restarts that the description allows, the worst of each at once. Nodes beyond the quorum answer with an error. A rival asks as soon as a quorum is free.';
+  const silent = fates.filter(({ lost }) => lost === true).map(({ node }) => node);
+  const silence = silent.length === 0 ? '' : `, and no answer from ${silent.join(' ')}`;
+  return `The longest work, the longest stop and the slowest messages that the description allows${silence}; nothing else goes wrong.`;
 }
 
 /** A delay is counted by a clock, which is not the time of the run. */
@@ -105,6 +109,9 @@ function countedBy(figure: Figure, { system }: Advice): string {
     : '';
 }
 
+const UNAVAILABLE =
+  'No two clients hold the lock at once. While so many nodes are held back nobody gets it, which is the cost of a restart delay: replay marks that as availability.';
+
 interface Words {
   readonly title: string;
   readonly story: string;
@@ -112,11 +119,13 @@ interface Words {
 
 function write(id: string, words: Words, schedule: Schedule, property: PropertyId, io: Io): Written {
   const judgement = judge(schedule, [property], true);
+  const story = judgement.verdict === 'unavailable' ? `${words.story} ${UNAVAILABLE}` : words.story;
   const path = writeScenario(
     {
       schema: 'lockstep.scenario/1',
       id,
-      ...words,
+      title: words.title,
+      story,
       source: 'worked out by lockstep advise',
       schedule,
       expect: expectedOf(judgement, property),

@@ -31,8 +31,8 @@ describe('lockstep advise', () => {
     const cwd = folderWith(U1);
     const { code, stdout } = await lockstep(['advise', 'system.json', '--runs', '200'], { cwd });
     expect(code).toBe(0);
-    // What is to be done, what is assumed by default, and with which figures: in 95 lines.
-    expect(stdout.split('\nAlso assumed')[0]?.split('\n').length).toBeLessThan(95);
+    // What is to be done, what is assumed by default, and with which figures: in 110 lines.
+    expect(stdout.split('\nAlso assumed')[0]?.split('\n').length).toBeLessThan(110);
     expect(stdout.replace(/(?<=Searched ).*/, '…')).toMatchSnapshot();
     expect(stdout).not.toContain('In place of');
     for (const side of ['safe', 'violated']) {
@@ -42,9 +42,7 @@ describe('lockstep advise', () => {
           { cwd },
         );
         expect({ replayed, ...JSON.parse(told) }).toMatchObject({ replayed: 0, reproduced: true });
-        // While too many nodes are held back, nobody can lock.
-        const safe = of === 'restart-delay' ? 'unavailable' : 'safe';
-        expect(JSON.parse(told).verdict).toBe(side === 'safe' ? safe : 'violated');
+        expect(JSON.parse(told).verdict).toBe(side === 'safe' ? 'safe' : 'violated');
       }
     }
   });
@@ -57,12 +55,14 @@ describe('lockstep advise', () => {
       expect(schedule.faults).toMatchObject([{ kind: 'pause', process: 'c1', forUs: 500_000 }]);
       expect(schedule.clients[0].locks[0].writes).toMatchObject([{ delayUs: 10_000 }]);
       expect(schedule.cluster.delayUs).toBe(10_000);
+      // A minority does not answer.
+      expect(schedule.fates).toMatchObject(of === 'ttl' ? [{ lost: true, node: 'n0' }] : [{ lost: true }]);
     }
     for (const of of ['allowance', 'restart-delay']) {
       const { schedule } = JSON.parse(readFileSync(join(cwd, `.lockstep/advise/${of}-violated.json`), 'utf8'));
       for (const { kind, ratePpm = 500, byUs = 100_000 } of schedule.faults)
         expect({ kind, ratePpm, byUs }).toMatchObject({ ratePpm: 500, byUs: 100_000 });
-      expect(schedule.fates).toEqual([expect.objectContaining({ lost: true, node: 'n2' })]);
+      expect(schedule.fates).toEqual([]);
     }
   });
 
@@ -73,7 +73,7 @@ describe('lockstep advise', () => {
     const [, ...others] = stdout.split('\nIn place of ');
     expect(others).toHaveLength(2);
     expect(others[0]).toContain('\nmakestep 1 0\n');
-    expect(others[0]).toContain('\nAfter=time-sync.target\n');
+    expect(others[0]).toContain('# to step by hand (chronyc makestep)');
     expect(others[0]).not.toContain('# and no lines for');
     expect(others[1]).toContain('\nappendonly yes\nappendfsync always\n');
     expect(others[1]).toMatch(/# and no lines for: \/etc\/systemd\/.*hold-back\.conf/);

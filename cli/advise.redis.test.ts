@@ -272,7 +272,7 @@ describe.skipIf(!canRun(clock, 'chrony', has('chronyd') ? undefined : 'there is 
   it('are understood, and a wrong one is not', () => {
     const folder = mkdtempSync(join(tmpdir(), 'lockstep-chrony-'));
     const conf = join(folder, 'chrony.conf');
-    const { lines } = slewLines(500);
+    const { lines } = slewLines(500, 100_000);
     writeFileSync(conf, `${lines.join('\n')}\n`);
     const read = execFileSync('chronyd', ['-p', '-f', conf], { encoding: 'utf8' }).trim().split('\n');
     expect(read).toEqual(lines.filter((line) => !line.startsWith('#')));

@@ -202,6 +202,7 @@ export interface AdviseFlags {
   readonly latency?: string;
   readonly reordering?: boolean;
   readonly library?: string;
+  readonly nodeTimeout?: string;
   readonly ttl?: string;
   readonly work?: string;
   readonly extends?: boolean;
