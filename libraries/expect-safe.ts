@@ -6,13 +6,14 @@ import { propertyLabel, recordingOf } from '../report/index.js';
 import type { Schedule } from '../scenarios/index.js';
 import { InputError } from '../scenarios/input-error.js';
 import { RandomStreams, type TraceEvent } from '../sim/index.js';
-import { formatCount } from '../text/format.js';
 import { printable, printableLines } from '../text/printable.js';
 import { askedOne, counterexample } from './counterexample.js';
 import { DebugLog } from './debug-log.js';
 import { type ClientFailure, formatClientFailure, parseClientSchedule, replayOf } from './failure-file.js';
+import type { Limit } from './judges/failure.js';
 import { COMMAND_TIMEOUT_MS, type LockFactory, lockFactoryOf } from './lock-factory.js';
 import type { MakeLock } from './lock-under-test.js';
+import { notesOn } from './notes.js';
 import { checkOptions, DEFAULT_KINDS, type ExpectSafeOptions, untestable } from './options.js';
 import { writePassPage } from './pass-page.js';
 import { Probe } from './probe.js';
@@ -23,7 +24,6 @@ import { casesOf } from './search/cases.js';
 import { kindOf, VIOLATION_KINDS, type ViolationKind } from './search/kinds.js';
 import { claimsIn, drawLibraryRun } from './search/search.js';
 import { shrinkForLibrary } from './search/shrink-libraries.js';
-import { trustsWallClock } from './wall-clock.js';
 
 const LONGEST_PROBLEM = 400;
 
@@ -104,7 +104,9 @@ async function search(make: MakeLock, options: ExpectSafeOptions): Promise<SafeR
   const probe = new Probe();
   watchdog.start('the client');
   try {
-    const subject = await lockFactoryOf('the client', make, commandTimeoutMs ?? undefined);
+    const made = await lockFactoryOf('the client', make, commandTimeoutMs ?? undefined);
+    const isJudgedByLimits = options.nodes !== 1 || options.kinds !== undefined;
+    const subject = isJudgedByLimits ? made : { ...made, limits: new Set<Limit>() };
     const result = await new Search(subject, probe, options).run();
     const safe = { ...result, untested: untestedOf(subject, options), notes: await notesOn(subject, options) };
     if (options.passTo !== undefined) writePassPage(options.passTo, safe, options);
@@ -253,38 +255,6 @@ function untestedOf({ seen }: LockFactory, options: ExpectSafeOptions): Violatio
   if (options.replay === undefined && untested.length === kinds.length)
     throw new Error(`nothing in these options can bring about ${untested.join(' or ')}, so nothing was tested`);
   return untested;
-}
-
-/** What is good to know of a client that has passed. */
-async function notesOn(subject: LockFactory, { nodes = 5, replay }: ExpectSafeOptions): Promise<string[]> {
-  const notes: string[] = [];
-  const { waitsWithNodes, brokenOffAfter, handsOverLate, leavesKeys } = subject.seen;
-  if (waitsWithNodes !== null)
-    notes.push(
-      `${waitsWithNodes} waits for as long as its connections do: where a node is silent, connections without commandTimeout ` +
-        'wait for ever, and so does it',
-    );
-  if (handsOverLate)
-    notes.push(
-      'where the answer to its command comes after the TTL, it hands over a lock that is over: no failure of a lock on one node ' +
-        'that says nothing of its time; look at the time before you return it',
-    );
-  if (leavesKeys)
-    notes.push(
-      'where the answer to its command is lost, its key stays until the TTL ends, and nobody gets the lock for so long: no failure ' +
-        'of a lock on one node; delete the key when the command fails',
-    );
-  if (brokenOffAfter > 0)
-    notes.push(
-      `some cases ended after ${formatCount(brokenOffAfter)} events, and are judged up to there only: the client sends ` +
-        'without end, or tries again very often',
-    );
-  if (replay === undefined && (await trustsWallClock(subject, nodes)))
-    notes.push(
-      'it tells by the wall clock until when a lock is held: where somebody sets that back, a lock is held for too long; ' +
-        'performance.now() cannot be set',
-    );
-  return notes;
 }
 
 /** The first of the worst kind, as {@link VIOLATION_KINDS} has them. */

@@ -248,8 +248,7 @@ export class LibraryClient extends LibraryHost {
     this.stateOf(lock).phase = 'held';
     this.stateOf(lock).hold.deadline = deadline;
     const leftUs = deadline === 0 ? Number.NEGATIVE_INFINITY : deadline - this.clock.read(this.context.now);
-    if (leftUs <= 0 && this.session.nodes.length === 1 && saysNothing(held)) this.session.seen.handsOverLate = true;
-    else this.session.given(lock, leftUs);
+    this.session.given(lock, leftUs, saysNothing(held));
     this.planWork(lock);
     this.context.claimed(lock);
     this.watch(hold);

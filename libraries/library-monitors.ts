@@ -63,11 +63,6 @@ export class LibraryMonitors extends Monitors {
     return this.judges.calls.overlap;
   }
 
-  /** Whether keys of failed acquisitions were left to their TTL on the one node that there is. */
-  get leavesKeys(): boolean {
-    return this.judges.keys.leavesKeys;
-  }
-
   /** A process hears the answer of a node. */
   heard(command: Command, now: TrueTime): void {
     this.judges.calls.heard(command, now);

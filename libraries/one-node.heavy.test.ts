@@ -27,8 +27,8 @@ it('a lock on one node that says nothing of its time passes, and its limits are 
   expect(claims).toBeGreaterThan(300);
   expect(notes).toEqual([
     expect.stringMatching(/^acquire waits for as long as its connections do/),
-    expect.stringMatching(/^where the answer to its command comes after the TTL, it hands over a lock that is over/),
     expect.stringMatching(/^where the answer to its command is lost, its key stays until the TTL ends/),
+    expect.stringMatching(/^where the answer to its command comes after the TTL, it hands over a lock that is over/),
   ]);
 });
 

@@ -181,7 +181,6 @@ class Running {
       ...waiting.filter((call) => this.isToBlame(call)).map((call) => this.hangOf(call)),
       ...(goesInCircles ? [circles(world)] : []),
     ];
-    session.seen.leavesKeys ||= monitors.leavesKeys;
     return {
       run: runOf(world),
       world,

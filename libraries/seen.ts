@@ -19,10 +19,6 @@ export interface Seen {
   rejection: unknown;
   /** A call that has not returned because a node does not answer, of a client that leaves time-outs to its connections. */
   waitsWithNodes: OpenCall['operation'] | null;
-  /** A lock on one node that says nothing of itself was handed over when its TTL had passed. */
-  handsOverLate: boolean;
-  /** A key of a failed acquisition was left to its TTL on the one node that there is. */
-  leavesKeys: boolean;
   /** After so many events runs were broken off, whose rest was not judged; 0 if none was. */
   brokenOffAfter: number;
 }
@@ -35,8 +31,6 @@ export function noCalls(): Seen {
     extension: false,
     signal: false,
     sockets: false,
-    handsOverLate: false,
-    leavesKeys: false,
   };
   return { ...none, rejection: undefined, waitsWithNodes: null, brokenOffAfter: 0 };
 }

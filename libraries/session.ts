@@ -4,7 +4,7 @@ import { printable } from '../text/printable.js';
 import { sha1 } from '../wire/index.js';
 import type { Frame } from './frames.js';
 import { LOOP_ANSWERS } from './haste.js';
-import { type ClientViolation, failure } from './judges/failure.js';
+import { type ClientViolation, failure, handedOverLate, type Limit } from './judges/failure.js';
 import { HeldPauses } from './judges/held-pauses.js';
 import type { LibraryMonitors } from './library-monitors.js';
 import { type LockUnderTest, lockShapeError, type MakeLock } from './lock-under-test.js';
@@ -41,6 +41,8 @@ export interface LockFactory {
   readonly seen: Seen;
   /** Kinds of failure that it never promised to avoid, and that are not told; none where left out. */
   readonly notPromised?: readonly ViolationKind[];
+  /** Limits of locks on one node that were met. They count as failures where this is left out. */
+  readonly limits?: Set<Limit>;
   /** What a process may acquire besides a lock of `a` that it has or asks for; none where the client promises nothing on that. */
   readonly besides?: readonly string[];
   /** So many may hold one lock at once, as of a semaphore. Default 1. */
@@ -311,6 +313,7 @@ export class Session {
     const kind = kindOf(violation);
     const isOfOther = this.subject.members !== undefined && memberIndex(violation.clients[0] ?? '') !== 0;
     if (isOfOther || this.notPromised.includes(kind)) return false;
+    if (violation.limit !== undefined && this.subject.limits?.add(violation.limit)) return false;
     const isIn = (names: ReadonlySet<string>): boolean => violation.clients.some((it) => names.has(it));
     return kind === 'belief' || kind === 'hang' || !isIn(kind === 'leak' ? this.guessed : this.overlapping);
   }
@@ -321,11 +324,9 @@ export class Session {
   }
 
   /** A client was given a lock, with this much of it left, µs. */
-  given(lock: SimLock, leftUs: number): void {
+  given(lock: SimLock, leftUs: number, saysNothing: boolean): void {
     if (leftUs > 0) return;
-    const since = leftUs === 0 ? 'now' : Number.isFinite(leftUs) ? `${-leftUs / 1000} ms ago` : 'already';
-    const detail = `${lock.client.name} is given a lock that ended ${since}`;
-    this.told.push(failure('acquisition', [lock], this.context.now, detail));
+    this.told.push(handedOverLate(lock, leftUs, this.context.now, saysNothing && this.nodes.length === 1));
   }
 
   /** A client acquires with a token that another has used, whose lock may still be there. */

@@ -42,8 +42,6 @@ const MOST_TTLS = 3;
  */
 export class Keys {
   readonly violations: ClientViolation[] = [];
-  /** Keys of failed acquisitions were left to their TTL on the one node that there is. */
-  leavesKeys = false;
   private readonly kept: Map<number, Kept>[];
   /** By token, then by node. */
   private readonly dealings: ((Dealings | undefined)[] | undefined)[] = [];
@@ -187,15 +185,11 @@ export class Keys {
     const dealings = this.dealingsOf(token, node);
     const why = whyLeft(dealings, byExtension);
     if (why === null) return;
-    // What a lock on one node has for that is the TTL (redis.io, SET): for so long nobody gets it.
-    if (this.kept.length === 1 && owner.state.phase === 'failed' && dealings.releaseSentUs === NEVER) {
-      this.leavesKeys = true;
-      return;
-    }
     this.told.add(owner);
     const at = Math.max(overUs, sinceUs) as TrueTime;
     const detail = `${owner.client.name} leaves its key on ${nodeName(node)}, ${why}`;
-    this.violations.push(failure('leak', [owner], at, detail));
+    const isLimit = this.kept.length === 1 && owner.state.phase === 'failed' && dealings.releaseSentUs === NEVER;
+    this.violations.push({ ...failure('leak', [owner], at, detail), ...(isLimit ? { limit: 'key-stays' } : {}) });
   }
 
   finished(nodes: World['nodes'], now: TrueTime): void {
