@@ -47,21 +47,23 @@ const nodes = outcomes.find(({ play }) => play !== null)?.play?.observation.node
 const minutes = Math.max(1, Math.round((performance.now() - begunMs) / 60_000));
 const text = `# Scenarios on real nodes
 
-Written by \`npm run -s docs:real\`, in ${minutes} minutes; one of them: \`npm run -s lockstep -- replay S03 --real\`.
+\`npm run -s docs:real\` wrote this page in ${minutes} minutes. \`npm run -s lockstep -- replay S03 --real\` runs one scenario.
 
-The schedules of the catalogue, played against own redis-server processes: clients are driven as the lock for production is,
-under the scenario's policy, each message goes through a proxy that gives it the fate which the schedule has for it, and the
-faults strike the processes: SIGKILL and SIGSTOP, restarts with and without data, a cut tail of the append-only file, flushes,
-ACLs for errors, libfaketime for the clocks of nodes. Clients share a process; their clocks are made of its own, and can be set
-back and stand still. Verdicts come from what shows from outside: the recorded history, writes as they reach
-the resource, and a look at the keys of all nodes every 20 ms.
+The schedules of the catalogue run against Lockstep's own redis-server processes.
 
-Times are not those of the schedule: a life of a key is shorter, and moments within which much happens are stretched. The
-pace is the quickest at which the simulated verdict stands in all of 300 samples with noise: everything up to 20 ms late,
-messages up to 12 ms, servers that take up to 200 ms to start, clocks up to 5 ms off. Where there is none, the margin is below
-the noise and the scenario is refused. The order of the claims is compared as well where noise leaves it alone. A difference
-is put down to the machine only where it was measured to be slower than that, and where that much changes the simulated
-outcome as well.
+* Clients use the driver of the lock for production, under the scenario's policy.
+* Each message goes through a proxy, which gives it the fate of the schedule.
+* Faults hit the processes: SIGKILL and SIGSTOP, restarts with and without data, a truncated append-only file, flushes, ACLs for errors,
+  libfaketime for the clocks of nodes.
+* Clients share a process. Their clocks derive from its clock, and can be set back or stopped.
+* Verdicts come from what is visible from outside: the recorded history, writes as they reach the resource, and the keys of all nodes, read
+  every 20 ms.
+
+The timing differs from that of the schedule: keys live shorter, and busy moments are stretched. The time scale is the fastest at which
+the simulated verdict survives all of 300 samples with noise: everything up to 20 ms late, messages up to 12 ms, servers that take up to
+200 ms to start, clocks up to 5 ms off. If there is none, the margin is below the noise, and the scenario is not played. The order of the
+acquisitions is compared too, unless noise changes it. A difference is attributed to the machine only if the machine was measured to be
+slower than that, and if that delay changes the simulated outcome too.
 
 ${summary(outcomes)} (${nodes.replace(/^\d+ × /, '')}).
 
