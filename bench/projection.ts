@@ -118,28 +118,28 @@ function page(): string {
   });
   return `# A campaign of 10⁹ histories
 
-Computed by \`npm run docs:capacity\` from rates that it measures, here on ${cores} × ${cpu}, ${memoryGiB} GiB, Node ${node}. They are
-rates of CPU time: of a searching thread, and of the server, which does one thing at a time.
+\`npm run docs:capacity\` computes this page from rates that it measures, here on ${cores} × ${cpu}, ${memoryGiB} GiB, Node ${node}. The rates are
+per second of CPU time: of a searching thread, and of the server, which is single-threaded.
 
 | measured | |
 |---|---|
-| histories a second of one core (five nodes, three clients, every kind of fault, to the edge of the assumptions) | ${words(perCore)} |
-| ranges put into the queue, a second of the server | ${words(queue.addedPerSecond)} |
-| ranges taken, entered and finished, a second of the server | ${words(queue.madePerSecond)} |
-| memory of Redis for a range that waits | ${words(queue.bytesWaiting)} bytes |
-| memory of Redis for a range that is done | ${words(queue.bytesDone)} bytes |
-| append-only file for a range, before it is rewritten | ${words(queue.aofBytes)} bytes |
+| histories per second on one core (five nodes, three clients, every kind of fault, up to the bounds of the assumptions) | ${words(perCore)} |
+| ranges added to the queue, per second of the server | ${words(queue.addedPerSecond)} |
+| ranges taken, stored and finished, per second of the server | ${words(queue.madePerSecond)} |
+| Redis memory for a waiting range | ${words(queue.bytesWaiting)} bytes |
+| Redis memory for a finished range | ${words(queue.bytesDone)} bytes |
+| append-only file per range, before it is rewritten | ${words(queue.aofBytes)} bytes |
 
-In ranges of ${words(RANGE_RUNS)}, 10⁹ histories are ${words(ranges)} ranges: ${mebibytes(ranges * queue.bytesWaiting)} MiB of Redis while all wait,
-${mebibytes(ranges * queue.bytesDone)} MiB when all are done (and up to 1 000 failures of some kilobytes), and ${timeWords(ranges / queue.addedPerSecond)} of its time to put them in. They take
-${words(coreHours)} core hours, which at ${price} a core hour is ${(coreHours * price).toFixed(2)}.
+With ranges of ${words(RANGE_RUNS)}, 10⁹ histories are ${words(ranges)} ranges. They need ${mebibytes(ranges * queue.bytesWaiting)} MiB of Redis while all wait, and ${mebibytes(ranges * queue.bytesDone)} MiB when
+all are done (and up to 1 000 failures of some kilobytes). Adding them takes ${timeWords(ranges / queue.addedPerSecond)} of the server's time. The search takes
+${words(coreHours)} core hours, which cost ${(coreHours * price).toFixed(2)} at ${price} per core hour.
 
-| cores | time | ranges a second | of what the queue can do | what saturates first |
+| cores | time | ranges per second | load of the queue | saturates first |
 |---|---|---|---|---|
 ${rows.join('\n')}
 
-The searching cores saturate first, up to about ${words(full)} of them; from there on the server of the queue does, and longer ranges (\`--range-runs\`) move that
-limit out in proportion.
+The searching cores saturate first, up to about ${words(full)} cores. Beyond that, the server of the queue does. Longer ranges (\`--range-runs\`)
+raise this limit in proportion.
 `;
 }
 
