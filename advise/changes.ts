@@ -73,7 +73,7 @@ export function slewing(system: System): Change {
   return {
     id: 'slew',
     title: stepsAtWill(system)
-      ? `${slewTitle(system)}, ${where}: no lock withstands steps of any size`
+      ? `${slewTitle(system)}, on nodes and on the machines of clients: no lock withstands steps of any size`
       : `set no clock during a lock, ${where}: without steps the client gives up enough for clock errors as it is`,
     lines: chronyLines(after),
     after,
@@ -81,8 +81,11 @@ export function slewing(system: System): Change {
 }
 
 /** What keeps clocks from being wrong by more than a system says. */
-export function chronyLines({ clocks, nodes }: System): Lines[] {
-  return mergedLines([slewLines(clocks.driftPpm, clocks.nodeStepUs ?? 0), ...nodes.flatMap(clockOrderLines)]);
+export function chronyLines({ clocks, nodes, client }: System): Lines[] {
+  const { driftPpm, nodeStepUs, clientStepUs } = clocks;
+  // The lines are the same on every machine.
+  const stepUs = Math.min(nodeStepUs ?? 0, client.policy.habits.clock === 'wall' ? (clientStepUs ?? 0) : Infinity);
+  return mergedLines([slewLines(driftPpm, stepUs), ...nodes.flatMap(clockOrderLines)]);
 }
 
 /** What chrony is to do with clocks, with its cost. */

@@ -149,7 +149,7 @@ const MILLION = 1_000_000;
 export function slewLines(driftPpm: number, withstoodUs: number): Lines {
   const rate = slewRatePpm(driftPpm);
   return {
-    file: '/etc/chrony/chrony.conf, in place of its makestep line',
+    file: '/etc/chrony/chrony.conf of each node and client, in place of its makestep line',
     lines: [
       `# no step, not even at boot: ${slewCost(driftPpm)}`,
       `# to step by hand${withstoodUs === 0 ? '' : ` by more than ${inWords(withstoodUs)}`} (chronyc makestep), stop what locks on this machine, and Redis`,
