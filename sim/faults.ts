@@ -263,7 +263,7 @@ export class Faults {
     const value = step ? fault.byUs : fault.ratePpm;
     if (step) process.stepClock(context.now, value);
     else process.setClockRate(context.now, value);
-    context.cause = context.note(Kind[fault.kind], process, value, 0);
+    context.cause = context.note(step ? Kind['clock-step'] : Kind['clock-drift'], process, value, 0);
     if (context.trace.keeping) context.trace.detail(step ? { byUs: value } : { ratePpm: value });
     this.clockChanged(process);
   }
