@@ -138,28 +138,51 @@ export class Exchange {
   }
 
   deliverRequest(message: Message, node: SimNode, copy: number, life: number): void {
+    if (message.remote !== null) {
+      this.deliverRemote(message, message.remote, node, copy, life);
+      return;
+    }
     const { context } = this;
-    const { client } = message.owner;
-    const isLost = node.down || (life >= 0 && life !== node.life) || message.remote?.connection?.isBroken === true;
-    if (isLost) {
+    const { command, owner } = message;
+    const { client } = owner;
+    if (node.down || (life >= 0 && life !== node.life)) {
       context.noteMessage(Kind.dropped, node, message, client.traceId, null);
-      message.remote?.connection?.unheard();
       return;
     }
     context.cause = context.noteMessage(Kind.execute, node, message, client.traceId, null);
-    const { remote } = message;
-    if (this.byHash && remote === null && !this.understands(node, message)) {
+    if (this.byHash && !this.understands(node, message)) {
       this.links.send(message, 2 * message.send + copy, 'error', NO_SCRIPT, node, client);
       return;
     }
+    const { observer, now } = context;
+    observer.executes(node.index, command, now);
+    const answer = node.execute(this.policy, command, message.keys, now);
+    observer.executed(node.index, command, answer, now);
+    this.sendAnswer(message, copy, answer, node.counter.told, node);
+  }
+
+  /** The same for what is not the core's to carry out. */
+  private deliverRemote(message: Message, remote: RemoteCall, node: SimNode, copy: number, life: number): void {
+    const { context } = this;
+    const { client } = message.owner;
+    const { connection } = remote;
+    if (node.down || (life >= 0 && life !== node.life) || connection?.isBroken === true) {
+      context.noteMessage(Kind.dropped, node, message, client.traceId, null);
+      connection?.unheard();
+      return;
+    }
+    context.cause = context.noteMessage(Kind.execute, node, message, client.traceId, null);
     context.observer.executes(node.index, message.command, context.now);
-    const answer =
-      remote === null ? node.execute(this.policy, message.command, message.keys, context.now) : remote.execute(message);
-    const told = remote === null ? node.counter.told : remote.told;
+    const answer = remote.execute(message);
+    const { told } = remote;
     context.observer.executed(node.index, message.command, answer ?? 'no', context.now);
-    if (answer === null) return;
+    if (answer !== null) this.sendAnswer(message, copy, answer, told, node);
+  }
+
+  /** At once, or when the node may answer. */
+  private sendAnswer(message: Message, copy: number, answer: Answer, told: number, node: SimNode): void {
     const heldUs = this.waits && answer === 'yes' ? this.heldUs(message.command, node) : 0;
-    if (heldUs === 0) this.links.send(message, 2 * message.send + copy, answer, told, node, client);
+    if (heldUs === 0) this.links.send(message, 2 * message.send + copy, answer, told, node, message.owner.client);
     else if (heldUs !== null) this.pushAnswer(message, copy, answer, told, node, heldUs);
   }
 

@@ -153,6 +153,14 @@ export class Queue {
     }
   }
 
+  /** Its process is frozen: it waits until then, in the order in which it came, which `order` counts. */
+  putOff(event: QueueEvent, { pausedUntil, timersFirst, life }: Process, order: number): void {
+    event.at = pausedUntil;
+    event.rank = waitedRank(event.rank, order, timersFirst);
+    event.life = life;
+    this.push(event);
+  }
+
   /** Puts an event ahead of the last one of a list that may be too long to walk through. */
   private pushInLongList(event: QueueEvent, first: QueueEvent): void {
     let before: QueueEvent | null = null;

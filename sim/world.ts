@@ -13,7 +13,7 @@ import type { SimNode } from './node.js';
 import type { Observer, WatchedWorld } from './observer.js';
 import { PlannedFault } from './planned-fault.js';
 import type { Process } from './process.js';
-import { callRank, EventKind, Queue, type QueueEvent, rankOf, TieRank, waitedRank } from './queue.js';
+import { callRank, EventKind, Queue, type QueueEvent, rankOf, TieRank } from './queue.js';
 import { ProtectedResource } from './resource.js';
 import { RunContext } from './run-context.js';
 import { Seats } from './seats.js';
@@ -146,19 +146,22 @@ export class World implements WorldView, WatchedWorld, ClientHost {
   advance(): boolean {
     const event = this.queue.pop();
     if (event === undefined) return false;
-    if (event.at > this.now) {
+    const { context } = this;
+    if (event.at > context.now) {
       if (event.at > this.setup.untilUs) return false;
-      this.context.now = event.at;
-      if (event.at >= this.stretchEnd) {
-        this.stretchEnd = event.at + STRETCH_US;
-        this.mostEvents = this.events + mostEvents(this.clients.length);
-      }
+      context.now = event.at;
+      if (event.at >= this.stretchEnd) this.beginStretch(event.at);
     } else if (this.events > this.mostEvents) {
       this.isStuck = true;
       return false;
     }
     this.dispatch(event);
     return true;
+  }
+
+  private beginStretch(at: TrueTime): void {
+    this.stretchEnd = at + STRETCH_US;
+    this.mostEvents = this.events + mostEvents(this.clients.length);
   }
 
   /** The run is over. */
@@ -170,11 +173,7 @@ export class World implements WorldView, WatchedWorld, ClientHost {
   private dispatch(event: QueueEvent): void {
     const { process } = event;
     if (process !== null && process.pausedUntil > event.at) {
-      // Frozen: whatever comes waits, in the order in which it came.
-      event.at = process.pausedUntil;
-      event.rank = waitedRank(event.rank, this.order++, process.timersFirst);
-      event.life = process.life;
-      this.queue.push(event);
+      this.queue.putOff(event, process, this.order++);
       return;
     }
     this.context.cause = event.cause;
