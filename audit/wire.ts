@@ -167,6 +167,13 @@ export class Trial {
     return this.won?.value ?? this.latest;
   }
 
+  /** Whether a command sets guarded data: another key without a TTL, while the lock is held. */
+  hasBeside({ operation, keys, ttlMs, value }: Meaning): boolean {
+    const isAsked = this.sent.some((it) => it.key === this.key && (it.ifNew || it.verb === 'script'));
+    const isOther = this.isGranted && this.key !== null && !keys.includes(this.key) && value !== this.value;
+    return isAsked && isOther && operation === 'acquire' && ttlMs === 0 && this.ttlMs !== null;
+  }
+
   /** Until when its caller may rely on it, ms by the wall clock, if its TTL is what ends it. */
   reliableUntil(nowMs: number, otherwiseMs: number): number {
     const { offer } = this;
@@ -247,13 +254,17 @@ export class Wire implements Tap {
     }
   }
 
-  isAside(words: readonly string[]): boolean {
+  isAside(words: readonly string[], meaning: Meaning, process: ProcessContext): boolean {
+    return this.isBefore(words) || this.of(process, process.task ?? null)?.hasBeside(meaning) === true;
+  }
+
+  private isBefore(words: readonly string[]): boolean {
     return this.setsBefore && /^set$/i.test(words[0] ?? '') && !words.slice(3).some((it) => /^(?:nx|xx)$/i.test(it));
   }
 
   private asMeant(said: Said): Said {
     if (this.counts) return asCounted(said);
-    return this.isAside(said.words) ? { ...said, operation: 'read-counter' } : said;
+    return this.isBefore(said.words) ? { ...said, operation: 'read-counter' } : said;
   }
 
   answered({ process, lock, node }: Asked, operation: Said['operation'], answer: Answer): void {

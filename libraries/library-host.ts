@@ -285,7 +285,9 @@ export abstract class LibraryHost extends ClientProcess implements LibraryProces
     if (!greets) this.asked = union(this.asked, oneNode(node));
     session.seen.nodesAsked = Math.max(session.seen.nodesAsked, size(this.asked));
     const words = commands.find((it) => it.length > 1) ?? [];
-    const meaning = meaningOf(session.tap?.isAside?.(words) ? ['get', ...words.slice(1, 2)] : words, this.scripts);
+    const read = meaningOf(words, this.scripts);
+    const isAside = session.tap?.isAside?.(words, read, this) === true;
+    const meaning = isAside ? meaningOf(['get', ...read.keys.slice(0, 1)], this.scripts) : read;
     this.scripts.sends(words, meaning);
     const owner = this.ownerOf(meaning);
     const lock = owner?.client === this ? owner : askerOf(meaning, this, session);

@@ -20,7 +20,7 @@ export interface SentCommands extends Asked {
 /** Listens to what the processes of a lock under test send over their own connections, and may delay it. */
 export interface Tap {
   /** Whether a command that sets a key is about another one than that of the lock. Default: none is. */
-  isAside?(words: readonly string[]): boolean;
+  isAside?(words: readonly string[], meaning: Meaning, process: ProcessContext): boolean;
   /** Commands leave a process. */
   sent(sent: SentCommands): void;
   /** A process is about to read an answer. */
