@@ -6,7 +6,7 @@ import type { ClientMaker } from './clients.js';
 import { placesFor } from './environment.js';
 import type { Parameter } from './parameter.js';
 import type { Step } from './plan.js';
-import { type Exports, exportsOf, insideOf, type Program } from './program.js';
+import { type Exports, exportsOf, hasOwnConnections, insideOf, type Program } from './program.js';
 import { roleOf } from './roles.js';
 import type { Said } from './said.js';
 import type { Make } from './surface.js';
@@ -52,7 +52,8 @@ export async function loadIn(bench: Bench, addresses: readonly NodeAddress[]): P
   let own: unknown;
   const clientFor = (parameter: Parameter): unknown => {
     const [client] = all();
-    return own !== undefined && lacks(client as object, parameter) ? own : client;
+    if (own === undefined) return client;
+    return hasOwnConnections(program) || lacks(client as object, parameter) ? own : client;
   };
   const isOwn = (className: string): boolean => Object(own).constructor?.name === className;
   const make = (className: string): unknown => (isOwn(className) ? own : madeOf({ exports, shapes, given }, className));
@@ -65,7 +66,7 @@ export async function loadIn(bench: Bench, addresses: readonly NodeAddress[]): P
     make,
     modes: shapes.modes,
   };
-  own = await ownConnection({ exports, shapes, given }, () => all()[0] as object);
+  own = await ownConnection({ exports, shapes, given }, () => all()[0] as object, hasOwnConnections(program));
   return { exports, shapes, given, begun: new Set() };
 }
 
@@ -83,18 +84,29 @@ function lacks(client: object, { fields }: Parameter): boolean {
 async function ownConnection(
   { exports, shapes, given }: Omit<Loaded, 'begun'>,
   client: () => object,
+  isOnly: boolean,
 ): Promise<unknown> {
   const functions = [...exportsOf(exports)].filter(([, it]) => typeof it === 'function') as [string, Callable][];
   const opener = functions.find(([name, it]) => CONNECTS.test(name) && !isClass(it));
   const isHanded = (it: Parameter): boolean =>
-    roleOf(it) === 'client' && (shapes.hasClass(it.type) || lacks(client(), it));
-  const isNeeded = functions.some(([name, it]) => shapes.of(it, name).parameters.some(isHanded));
-  if (opener === undefined || !isNeeded) return undefined;
+    roleOf(it) === 'client' && (isOnly || shapes.hasClass(it.type) || lacks(client(), it));
+  const handed = functions.flatMap(([name, it]) => shapes.of(it, name).parameters.filter(isHanded));
+  if (opener === undefined && isOnly) return classFor(handed, { exports, shapes, given });
+  if (opener === undefined || handed.length === 0) return undefined;
   const [name, connect] = opener;
   const first: Given = { ...given, key: 'a', ttlMs: FIRST_TTL_MS, token: 'token', unitMs: 1 };
   const never = new Promise((resolve) => setTimeout(resolve, CONNECTING_MS));
   const made = async (): Promise<unknown> => connect(...argumentsFor(shapes.of(connect, name).parameters, first));
   return Promise.race([made(), never]).catch(() => undefined);
+}
+
+/** An instance of a class in the file that has all methods that are called on these parameters; `undefined` if there is none. */
+function classFor(handed: readonly Parameter[], loaded: Omit<Loaded, 'begun'>): unknown {
+  const called = handed.flatMap(({ fields }) => fields.filter(({ isFunction }) => isFunction).map(({ name }) => name));
+  const all = [...exportsOf(loaded.exports), ...Object.entries(insideOf(loaded.exports))];
+  const has = (it: unknown): boolean => isClass(it) && called.every((name) => name in it.prototype);
+  const [name] = called.length === 0 ? [] : (all.find(([, it]) => has(it)) ?? []);
+  return name === undefined ? undefined : madeOf(loaded, name);
 }
 
 /** What else of the file a function is handed: an object of one of its classes, unless that makes its objects itself. */
