@@ -1,19 +1,21 @@
 import { randomUUID } from 'node:crypto';
-import { LockOverError, type LockUnderTest, type MakeLock } from '../libraries/lock-under-test.js';
+import { LockOverError, type MakeLock } from '../libraries/lock-under-test.js';
 import type { NodeAddress } from '../libraries/net/addresses.js';
 import { current, type ProcessContext } from '../libraries/runtime/owner.js';
-import { argumentsFor, type Given } from './arguments.js';
+import type { Given } from './arguments.js';
 import { callOf, type Target, takesCallback } from './call.js';
 import type { Callable } from './callables.js';
 import { environmentFor } from './environment.js';
+import { formed } from './forms.js';
 import { answerOf, beliefOf, comparedBeliefOf, isLike, isRefusal, releaserIn } from './held.js';
 import { type Bench, beginIn, follow, type Loaded, loadIn, methodOf } from './load.js';
 import { type Plan, type Step, saysWhether, takerIn, type Understood } from './plan.js';
 import { exportsOf, insideOf } from './program.js';
 import { responseOf } from './response.js';
-import { namesResource, roleOf } from './roles.js';
+import { namesResource } from './roles.js';
 import { type Trial, usable } from './wire.js';
 import { enter } from './work.js';
+import { lockOfWork } from './work-lock.js';
 
 /** What an acquisition has given, and how to give it back. */
 export interface HeldByFile {
@@ -29,6 +31,12 @@ export interface HeldByFile {
   readonly signal?: AbortSignal;
   expiresAt?: number;
   isHeld?: () => boolean;
+  /** Closes the connection of the request, as its client may. */
+  hangUp?: () => void;
+  /** Extends it; left out where it cannot be extended. */
+  extend?: (ttlMs: number) => Promise<boolean>;
+  /** Acquires again in the asynchronous context of the work. */
+  reenter?: () => Promise<HeldByFile | null>;
 }
 
 /** A file that does its work as it is loaded has this long for it, ms of simulated time. */
@@ -41,9 +49,8 @@ const LOOKS_WHETHER_CONNECTED =
 /** Within this clients are connected, ms of simulated time. */
 const CONNECTING_MS = 100;
 
-/** A name with the form of a UUID, another one for another name. */
-function longOf(name: string): string {
-  return `00000000-0000-4000-8000-${Buffer.from(name).toString('hex').padStart(12, '0').slice(-12)}`;
+function isThing(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
 }
 
 function later(ms: number): Promise<void> {
@@ -66,12 +73,10 @@ export function lockMaker(bench: Bench, how: Understood, readers: readonly strin
     const plan = planFor(how, readers.includes(process.name));
     const user = new LockUser(bench, { ...how, plan }, loaded, process);
     await user.prepare();
-    const lock: LockUnderTest = {
+    return {
       acquire: (resource, ttlMs) => user.acquire(resource, ttlMs),
       release: (held) => user.release(held as HeldByFile),
     };
-    if (plan.use === 'pair' && user.canExtend) lock.extend = (held, ttlMs) => user.extend(held as HeldByFile, ttlMs);
-    return lock;
   };
 }
 
@@ -108,10 +113,6 @@ class LockUser {
     this.how = how;
     this.loaded = loaded;
     this.process = process;
-  }
-
-  get canExtend(): boolean {
-    return this.how.plan.extend !== null || this.how.plan.give === null;
   }
 
   private async targetFor(given: Given): Promise<unknown> {
@@ -156,7 +157,12 @@ class LockUser {
     const { plan } = how;
     const base: Given = {
       ...loaded.given,
-      key: how.isLong ? longOf(key) : key,
+      key: how.isLong
+        ? formed(
+            key,
+            this.bench.program.sources.map(({ text }) => text),
+          )
+        : key,
       ttlMs,
       token: randomUUID(),
       unitMs: how.unitMs,
@@ -175,7 +181,7 @@ class LockUser {
     const taker = this.takerOf(target);
     base.named = taker.parameters.map(({ name }) => name);
     const acquiring = { ...base, isAcquiring: true };
-    if (plan.use === 'with') return this.runsWork(trial, acquiring, taker);
+    if (plan.use === 'with') return this.runsWork(trial, key, acquiring, taker);
     if (isOwnWork) return this.worksItself(trial, callOf(taker, { ...acquiring, response: responseOf().it }));
     const owner: unknown = plan.take === '' ? this.besides : target;
     const given: unknown = await callOf(taker, acquiring);
@@ -235,11 +241,8 @@ class LockUser {
   }
 
   /** The lock is handed work, and holds while that is done. */
-  private async runsWork(trial: Trial, base: Given, target: Target): Promise<HeldByFile | null> {
-    const { it, owner, parameters } = target;
-    const type = parameters.find((one) => roleOf(one) === 'work')?.type ?? '';
-    const call = (given: Given): unknown => it.apply(owner, argumentsFor(parameters, given));
-    const entered = await enter(this.loaded.shapes, call, base, type);
+  private async runsWork(trial: Trial, key: string, base: Given, target: Target): Promise<HeldByFile | null> {
+    const entered = await enter(this.loaded.shapes, target, base);
     if (entered === null) return null;
     const { given } = entered;
     const signal = given
@@ -251,7 +254,10 @@ class LockUser {
       if (this.how.handsRelease && error === undefined) await (release as Callable)();
       return left;
     };
-    return this.held(trial, base.ttlMs, given[0], leave, signal);
+    const held = this.held(trial, base.ttlMs, lockOfWork(entered, this.besides, this.process), leave, signal);
+    if (entered.hangUp !== null) held.hangUp = entered.hangUp;
+    held.reenter = () => entered.inContext(() => this.acquire(key, base.ttlMs));
+    return held;
   }
 
   /** The function does its own work; what it sends at the end of it is kept back until that is over. */
@@ -278,6 +284,7 @@ class LockUser {
   ): HeldByFile {
     const { how, process } = this;
     const held: HeldByFile = { trial, result, ttlMs, owner, leave, ...(signal === undefined ? {} : { signal }) };
+    if (how.plan.use === 'pair' && this.extenderOf(held) !== null) held.extend = (forMs) => this.extend(held, forMs);
     const nowMs = process.wallMs();
     trial.isHeld = true;
     // Who hears of its lock when that is over cannot work under it.
@@ -338,25 +345,31 @@ class LockUser {
       : Object.fromEntries(exportsOf(this.loaded.exports));
   }
 
+  /** The function that extends a lock: its own method, or one beside that which acquires; `null` where there is none. */
+  private extenderOf({
+    result,
+  }: HeldByFile): { readonly it: Callable; readonly name: string; readonly owner: unknown } | null {
+    const { plan } = this.how;
+    const of = (name: string): unknown => (isThing(result) ? Reflect.get(result, name) : undefined);
+    const own = EXTENSIONS.find((name) => typeof of(name) === 'function');
+    if (own !== undefined) return { it: of(own) as Callable, name: own, owner: result };
+    if (plan.extend === null) return null;
+    return { it: this.functionBeside(this.target, plan.extend), name: plan.extend, owner: this.target };
+  }
+
   /** Extends a lock by what it was acquired for, or more: by less, nobody extends. What fails, nobody relies on. */
-  async extend(held: HeldByFile, askedMs: number): Promise<boolean | undefined> {
+  private async extend(held: HeldByFile, askedMs: number): Promise<boolean> {
     const { how, process } = this;
     const ttlMs = Math.max(askedMs, held.ttlMs);
     const { result } = held;
     const calledMs = process.wallMs();
-    const own =
-      typeof result === 'object' && result !== null
-        ? EXTENSIONS.find((name) => typeof Reflect.get(result, name) === 'function')
-        : undefined;
-    const target: unknown = own !== undefined ? result : this.target;
-    const name = own ?? how.plan.extend;
-    if (name === null || name === undefined) return undefined;
-    const extend =
-      own !== undefined ? (Reflect.get(result as object, own) as Callable) : this.functionBeside(target, name);
-    const { parameters } = this.loaded.shapes.of(extend, name);
+    const extender = this.extenderOf(held);
+    if (extender === null) return false;
+    const { it, name, owner } = extender;
+    const { parameters } = this.loaded.shapes.of(it, name);
     const given: Given = { ...this.loaded.given, key: 'a', ttlMs, token: '', unitMs: how.unitMs, held: result };
     try {
-      const said: unknown = await callOf({ it: extend, owner: target, parameters }, given, true);
+      const said: unknown = await callOf({ it, owner, parameters }, given, true);
       if (isRefusal(said, true)) {
         endNow(held, process);
         return false;

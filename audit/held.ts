@@ -1,6 +1,7 @@
 import { readHoldEnd } from '../libraries/lock-under-test.js';
 import { as, type ProcessContext } from '../libraries/runtime/owner.js';
 import { type Callable, isClass, membersOf, methodsOf } from './callables.js';
+import { asking, withoutLatches } from './latches.js';
 import type { RefusalSign } from './plan.js';
 import { isUnknown } from './unknown.js';
 
@@ -136,11 +137,12 @@ function isThing(result: unknown): result is object {
 
 /** Asks a method, if it takes as much, or a getter. */
 function questionOf(at: object, name: string, given: readonly unknown[]): () => unknown {
-  return () => {
-    const says: unknown = Reflect.get(at, name);
-    if (typeof says !== 'function') return given.length === 0 ? says : undefined;
-    return says.length === given.length ? Reflect.apply(says, at, given) : undefined;
-  };
+  return () =>
+    asking(() => {
+      const says: unknown = Reflect.get(at, name);
+      if (typeof says !== 'function') return given.length === 0 ? says : undefined;
+      return says.length === given.length ? Reflect.apply(says, at, given) : undefined;
+    });
 }
 
 /** By the clock that its time is of. */
@@ -183,28 +185,31 @@ const CHANGES =
 const ACTS =
   /\bawait\b|[^=!<>]=[^=>]|\+\+|--|\bnew Promise\b|\.(?:then|catch|emit|set|del|eval|delete|push|apply)\(|(?:clear|set)(?:Timeout|Interval)\(|(?:[cC]lient|[rR]edis|[vV]alkey|[cC]onnection)\??\.\w+\(/;
 
+/** Whether a function does more than read, and set a flag on a condition. */
+function acts(text: string): boolean {
+  return ACTS.test(withoutLatches(text).replace(/\b(?:const|let)\s+\w+\s*=/g, ''));
+}
+
 /** Classes are not asked, and what returns nothing answers nothing: a `close()` that only calls another. */
 function onlyLooks(it: Callable): boolean {
   const text = Function.prototype.toString.call(it);
   const returns = it.length === 0 && /\breturn\b|=>\s*[^{\s]/.test(text);
-  return (
-    returns && !isClass(it) && !/^async\b/.test(text) && !ACTS.test(text.replace(/\b(?:const|let)\s+\w+\s*=/g, ''))
-  );
+  return returns && !isClass(it) && !/^async\b/.test(text) && !acts(text);
 }
 
 /** What throws where a lock is over, by its name. */
-const CHECKS = /^_?(?:check|assert|ensure|verify|require|throwIf|throwUnless|guard)/;
+const CHECKS = /^_?(?:check|assert|ensure|verify|require|throwIf|throwUnless|guard|still|must)/;
 
 /** Whether all that a function does is to throw, or not. */
 function onlyThrows(it: Callable, name: string): boolean {
   const text = Function.prototype.toString.call(it);
-  return CHECKS.test(name) && it.length === 0 && /\bthrow\b/.test(text) && !/^async\b/.test(text) && !ACTS.test(text);
+  return CHECKS.test(name) && it.length === 0 && /\bthrow\b/.test(text) && !/^async\b/.test(text) && !acts(text);
 }
 
 /** Whether a function does not throw. */
 function passes(it: Callable, value: unknown): boolean {
   try {
-    it.call(value);
+    asking(() => it.call(value));
     return true;
   } catch {
     return false;
@@ -224,10 +229,10 @@ export function answersOf(value: unknown): Map<string, boolean> {
 
 /** The answer of a value to a question by its name; `undefined` where it is none. */
 export function answerOf(value: unknown, name: string): unknown {
-  const says: unknown = Reflect.get(value as object, name);
+  const says: unknown = asking(() => Reflect.get(value as object, name));
   if (typeof says !== 'function') return says;
   if (onlyThrows(says as Callable, name)) return passes(says as Callable, value);
-  return onlyLooks(says as Callable) && !CHANGES.test(name) ? says.call(value) : undefined;
+  return onlyLooks(says as Callable) && !CHANGES.test(name) ? asking(() => says.call(value)) : undefined;
 }
 
 const REFUSALS = [

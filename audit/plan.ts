@@ -61,7 +61,7 @@ export interface Understood {
   readonly campaigns: boolean;
   /** What its functions can do without is left to their defaults. */
   readonly isBare: boolean;
-  /** It refuses a name that is as short as those of a schedule. */
+  /** It refuses names like those of a schedule: it asks for another form. */
   readonly isLong: boolean;
   /** Its key is kept alive while it is held. */
   readonly renews: boolean;

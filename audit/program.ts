@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { compileFunction } from 'node:vm';
 import { createJiti, type Jiti } from 'jiti';
 import { InputError } from '../scenarios/input-error.js';
+import { LATCH, noteLatch, withLatches } from './latches.js';
 import { readSource, type Shape, type SourceFile } from './shapes.js';
 
 /** What a module exports. */
@@ -126,7 +127,7 @@ export class Program {
   private compiledAs(awaits: boolean, path: string, { names, text }: SourceFile): Evaluate {
     const inside = names.map((it) => `get ${it}() { return ${it}; }`).join(', ');
     const source = this.jiti.transform({
-      source: text,
+      source: withLatches(text, basename(path)),
       filename: path,
       ts: !/\.[cm]?js$/.test(path),
       retainLines: true,
@@ -191,6 +192,7 @@ const PARAMETERS = [
   'jitiImport',
   'console',
   'process',
+  LATCH,
 ] as const;
 
 /** What one process has of each file. */
@@ -220,7 +222,7 @@ class Evaluation {
     const require = (request: string): unknown => this.required(file, request);
     const load = (request: string): unknown => this.imported(file, request);
     const outer = module.exports;
-    module.done = file.evaluate(outer, require, module, path, dirname(path), load, SILENT, PROCESS);
+    module.done = file.evaluate(outer, require, module, path, dirname(path), load, SILENT, PROCESS, noteLatch);
     const { [INSIDE]: inside } = outer;
     // A file may have put something else in the place of its exports.
     if (module.exports !== outer && inside !== undefined && isObject(module.exports)) module.exports[INSIDE] ??= inside;

@@ -3,9 +3,13 @@ import { EventEmitter } from 'node:events';
 /** The answer to a request, as a handler is given it. */
 export interface ResponseStub {
   readonly it: unknown;
+  /** What was kept with it. */
+  readonly locals: Readonly<Record<string, unknown>>;
   /** Resolves when the answer has been sent. */
   readonly ended: Promise<void>;
   end(): void;
+  /** Closes the connection before a response was sent. */
+  hangUp(): void;
 }
 
 const SENDS: readonly string[] = ['end', 'json', 'send', 'sendStatus', 'redirect', 'sendFile', 'render'];
@@ -13,10 +17,25 @@ const SENDS: readonly string[] = ['end', 'json', 'send', 'sendStatus', 'redirect
 /** An answer of which every method returns itself, and that ends by being sent. */
 export function responseOf(): ResponseStub {
   const events = new EventEmitter();
-  const fields: Record<string, unknown> = { statusCode: 200, headersSent: false, writableEnded: false, locals: {} };
+  const locals: Record<string, unknown> = {};
+  const fields: Record<string, unknown> = {
+    statusCode: 200,
+    headersSent: false,
+    writableEnded: false,
+    writableFinished: false,
+    closed: false,
+    destroyed: false,
+    locals,
+  };
   const end = (): unknown => {
     if (fields.writableEnded === true) return it;
-    Object.assign(fields, { headersSent: true, writableEnded: true });
+    Object.assign(fields, {
+      headersSent: true,
+      writableEnded: true,
+      writableFinished: true,
+      closed: true,
+      destroyed: true,
+    });
     events.emit('finish');
     events.emit('close');
     return it;
@@ -31,5 +50,9 @@ export function responseOf(): ResponseStub {
     },
   });
   const ended = new Promise<void>((resolve) => events.once('close', () => resolve()));
-  return { it, ended, end };
+  const hangUp = (): void => {
+    Object.assign(fields, { closed: true, destroyed: true });
+    events.emit('close');
+  };
+  return { it, locals, ended, end, hangUp };
 }

@@ -51,7 +51,7 @@ const OF_CLIENTS =
 const IS_CLIENTS_NAME =
   /^_?(?:clients|nodes|servers|instances|redises|connections|masters|stores)$|(?:clients|instances|connections|redises|nodes)$/i;
 const IS_KEY_MAKER =
-  /^(?:get|make|build|to|resolve)?_?(?:lock)?_?key|key(?:Fn|Of|For|By|Builder|Resolver|Generator)?$/i;
+  /^(?:get|make|build|to|resolve)?_?(?:lock)?_?key|key(?:Fn|Of|For|By|Builder|Resolver|Generator)?$|^(?:id|name|resource|scope|slug)(?:For|By|Fn)$|^[a-z]\w*(?:Of|From)$/i;
 const NAMES: readonly (readonly [Role, RegExp])[] = [
   ['urls', /^(?:urls|addresses|endpoints|hosts|uris)$|Urls$/],
   ['url', /^(?:url|uri|redisUrl|connectionString|endpoint|dsn)$|Url$/],

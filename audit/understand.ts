@@ -165,7 +165,7 @@ function isPlausible({ held, isOver }: Attempt, plan: Plan): boolean {
   return give !== null || isNamed || releaserIn(held?.result) !== null;
 }
 
-/** How what it is given may be: without what it can do without, or with names that are long. */
+/** How what it is given may be: without what it can do without, or with names of a form that it asks for. */
 const WAYS: readonly Pick<Understood, 'isBare' | 'isLong'>[] = [
   { isBare: false, isLong: false },
   { isBare: true, isLong: false },

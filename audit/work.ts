@@ -1,11 +1,22 @@
+import { AsyncResource } from 'node:async_hooks';
 import { argumentsFor, type Given } from './arguments.js';
+import type { Target } from './call.js';
 import type { Callable, Shapes } from './callables.js';
 import { responseOf } from './response.js';
+import { roleOf } from './roles.js';
 
 /** Work that has begun under a lock. */
 export interface Entered {
   /** What the work was handed. */
   readonly given: readonly unknown[];
+  /** What the call that runs it was handed: a request, say. */
+  readonly handed: readonly unknown[];
+  /** Properties that the file has added to these before the work began. */
+  readonly added: readonly unknown[];
+  /** Calls a function in the asynchronous context of the work. */
+  readonly inContext: <T>(ask: () => T) => T;
+  /** Disconnects the client of the request; `null` without a request. */
+  readonly hangUp: (() => void) | null;
   /** Ends the work, with an error if there is one, and gives what comes of the call that runs it. */
   leave(error?: Error): Promise<unknown>;
 }
@@ -16,29 +27,29 @@ const LATER_MS = 30_000;
 /**
  * Hands a lock work, and waits until it is begun.
  *
- * @param call - Calls the function that runs the work.
- * @param type - That of the work: it returns what this says.
+ * @param target - The function that runs the work.
  * @returns `null` where the work is refused.
  */
-export async function enter(
-  shapes: Shapes,
-  call: (given: Given) => unknown,
-  base: Given,
-  type: string,
-): Promise<Entered | null> {
+export async function enter(shapes: Shapes, target: Target, base: Given): Promise<Entered | null> {
   const response = responseOf();
-  const { work, begun, leave } = workOf(type);
+  // It returns what its type says.
+  const { work, begun, leave } = workOf(target.parameters.find((it) => roleOf(it) === 'work')?.type ?? '');
   const descriptor: PropertyDescriptor = { value: work, writable: true, configurable: true, enumerable: false };
-  const handed = { ...base, work, response: response.it, descriptor };
+  const given: Given = { ...base, work, response: response.it, descriptor };
+  const handed = new Map<object, readonly string[]>();
+  const argumentsOf = (parameters: Target['parameters']): unknown[] => {
+    const values = argumentsFor(parameters, given);
+    for (const it of values) if (typeof it === 'object' && it !== null) handed.set(it, Object.keys(it));
+    return values;
+  };
   let isSilent = false;
   const done = (async () => {
-    const returned = call(handed);
+    const returned = target.it.apply(target.owner, argumentsOf(target.parameters));
     isSilent = returned === undefined;
     const decorated = decoratedBy(await returned, descriptor, work);
     if (decorated === null) return returned;
     // A wrapper gives a function that does the work.
-    const { parameters } = shapes.of(decorated, '');
-    return await decorated.apply({}, argumentsFor(parameters, handed));
+    return await decorated.apply({}, argumentsOf(shapes.of(decorated, '').parameters));
   })();
   done.catch(() => {});
   const over = done.then(async () => {
@@ -46,10 +57,17 @@ export async function enter(
     return null;
   });
   over.catch(() => {});
-  const given = await Promise.race([begun, over]);
-  if (given === null) return null;
+  const entered = await Promise.race([begun, over]);
+  if (entered === null) return null;
+  const isNew = (it: object, name: string): boolean => handed.get(it)?.includes(name) === false;
+  const added = [...handed.keys()].flatMap((it) =>
+    Object.keys(it).flatMap((name) => (isNew(it, name) ? [Reflect.get(it, name) as unknown] : [])),
+  );
   return {
-    given,
+    ...entered,
+    handed: [...handed.keys()],
+    added: [...added, ...Object.values(response.locals)],
+    hangUp: handed.has(response.it as object) ? response.hangUp : null,
     leave: async (error) => {
       leave(error);
       response.end();
@@ -60,15 +78,15 @@ export async function enter(
 
 interface Work {
   readonly work: Callable;
-  readonly begun: Promise<readonly unknown[]>;
+  readonly begun: Promise<Pick<Entered, 'given' | 'inContext'>>;
   readonly leave: (error?: Error) => void;
 }
 
 function workOf(type: string): Work {
-  let enters: (given: readonly unknown[]) => void = () => {};
+  let enters: (work: Pick<Entered, 'given' | 'inContext'>) => void = () => {};
   let refuses: (error: Error) => void = () => {};
   let leaves: (error?: Error) => void = () => {};
-  const begun = new Promise<readonly unknown[]>((resolve, reject) => {
+  const begun = new Promise<Pick<Entered, 'given' | 'inContext'>>((resolve, reject) => {
     enters = resolve;
     refuses = reject;
   });
@@ -83,7 +101,7 @@ function workOf(type: string): Work {
       refuses(given[0]);
       return undefined;
     }
-    enters(given);
+    enters({ given, inContext: AsyncResource.bind((ask) => ask()) as Entered['inContext'] });
     return ended;
   };
   return { work, begun, leave: (error) => leaves(error) };
