@@ -14,7 +14,7 @@ import { propertyLabel } from '../report/index.js';
 import { InputError } from '../scenarios/input-error.js';
 import { loadLua } from '../wire/index.js';
 import { type PromiseKind, promiseOf } from './cases.js';
-import { causeOf, lastGone } from './causes.js';
+import { causeOf, isOfEnd, lastGone } from './causes.js';
 import { CLIENT_KINDS, type ClientKind, clientKindIn, keepClassesOfNodeRedis, loadClient } from './clients.js';
 import { type Defect, EXCLUSION } from './defect.js';
 import { defectsOf } from './diagnosis.js';
@@ -222,7 +222,9 @@ async function findingOf(
   const cause = causeOf(kind, shown, played, schedule);
   // What deletes the key of a later try of its own is no release that deletes another's.
   const isOwn = cause?.id === 'reused-token' && !(defect !== undefined && OF_VALUES.includes(defect.id));
-  const known = isOwn ? cause : (defect ?? cause);
+  // What says by the clock until when it is held has told its work.
+  const isTold = defect?.id === 'silent-loss' && cause !== null && isOfEnd(cause, shown, played);
+  const known = isOwn || isTold ? cause : (defect ?? cause);
   const sent =
     (defect?.verb === undefined ? null : lineOf(played, defect.verb)) ??
     decidedBy(shown, played.run.trace, played.frames) ??

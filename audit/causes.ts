@@ -1,9 +1,11 @@
+import { LONGEST_US } from '../core/index.js';
 import { foreignDeletion } from '../libraries/frames.js';
 import type { LibraryRun } from '../libraries/run.js';
 import type { ViolationKind } from '../libraries/search/kinds.js';
 import type { Violation } from '../properties/index.js';
 import type { Schedule } from '../scenarios/index.js';
 import type { TraceEvent } from '../sim/index.js';
+import { seconds } from './words.js';
 
 /** What is wrong, and what mends it. */
 export interface Cause {
@@ -107,6 +109,12 @@ const EXTENDS_OTHERS: Cause = {
     'a process that has failed to get the key gives it a new TTL all the same: for as long as others ask, the key of a process that has died does not end',
   fix: 'give the key its TTL where it is set, and only there: SET key token NX PX ttl',
 };
+const EXTENDS_AS_OWN: Cause = {
+  id: 'extends-others',
+  sentence:
+    'its extension does not look whether its own lock is still there: it gives the key a new TTL that another process has by now',
+  fix: 'extend only where the key, or its member, is still your own, in one script; where it has gone, the lock is lost',
+};
 const WITHOUT_KEY: Cause = {
   id: 'fails-open',
   sentence:
@@ -168,6 +176,71 @@ export function lastGone(
   return trace.findLast((it) => it.atUs <= atUs && it.kind === 'key-gone' && clients.includes(String(it.detail.owner)));
 }
 
+/** When a key was given its TTL: true time of request and reply, µs; and that TTL, µs. */
+interface Given {
+  readonly sentUs: number;
+  readonly answeredUs: number;
+  readonly ttlUs: number;
+}
+
+/** The last command that gave a key its TTL before it expired. */
+function lastTtlOf({ process, seq, atUs, detail }: TraceEvent, trace: readonly TraceEvent[]): Given | null {
+  const given = trace.findLast(
+    (it) =>
+      /^key-(?:set|lengthened)$/.test(it.kind) &&
+      it.process === process &&
+      it.seq < seq &&
+      it.detail.token === detail.token,
+  );
+  const done = given === undefined ? undefined : trace[given.cause];
+  const sent = done === undefined ? undefined : trace[done.cause];
+  const answer = trace.find(({ kind, cause }) => kind === 'reply' && trace[cause]?.cause === done?.seq);
+  if (done === undefined || sent === undefined || answer === undefined) return null;
+  const saidMs = Number(done.detail.ttlMs);
+  return { sentUs: sent.atUs, answeredUs: answer.atUs, ttlUs: saidMs > 0 ? saidMs * 1000 : atUs - done.atUs };
+}
+
+/** When a belief by the clock ended, after its key had expired, µs; `null` for a belief without an end. */
+function endOf({ detail: { owner }, atUs }: TraceEvent, trace: readonly TraceEvent[]): number | null {
+  const over = trace.find((it) => it.kind === 'expired' && it.process === owner && it.atUs > atUs);
+  if (over === undefined) return null;
+  const said = trace.findLast(
+    ({ kind, process, seq }) => (kind === 'claim' || kind === 'extended') && process === owner && seq < over.seq,
+  );
+  const saidUs = Number(said?.detail.endUs);
+  if (!(saidUs < LONGEST_US)) return null;
+  return saidUs > atUs ? Math.min(saidUs, over.atUs) : over.atUs;
+}
+
+/** Why a belief by the clock outlasted its key; `null` for a belief without an end, or if another reply came in between. */
+function lateEndOf(gone: TraceEvent, trace: readonly TraceEvent[]): Cause | null {
+  const endUs = endOf(gone, trace);
+  const given = lastTtlOf(gone, trace);
+  if (endUs === null || given === null) return null;
+  const { sentUs, answeredUs, ttlUs } = given;
+  const isOther = ({ kind, process, atUs, detail }: TraceEvent): boolean =>
+    kind === 'reply' &&
+    process === gone.detail.owner &&
+    atUs > answeredUs &&
+    atUs < endUs &&
+    (detail.operation === 'acquire' || detail.operation === 'extend');
+  if (trace.some(isOther)) return null;
+  if (endUs - answeredUs <= ttlUs) return TOO_LONG;
+  const inWords = (us: number): string => seconds(Math.round(us / 1000));
+  return {
+    id: 'outlives-key',
+    sentence: `its key lives for ${inWords(ttlUs)}, and it takes the lock for held for ${inWords(endUs - sentUs)} from when it asks: between the two, another process gets the lock, and both work`,
+    fix: 'count from the TTL that the key is given, as it is sent (EX takes whole seconds), from before its command was sent',
+  };
+}
+
+/** Whether a client held the lock, and lost its key, before this time. */
+function hasHeld(trace: readonly TraceEvent[], atUs: number, [client]: readonly string[]): boolean {
+  const claim = trace.find((it) => it.kind === 'claim' && it.process === client && it.atUs <= atUs);
+  const gone = lastGone(trace, atUs, [client ?? '']);
+  return claim !== undefined && gone !== undefined && gone.seq > claim.seq;
+}
+
 /** How long it took from the command that set a key until its lock was held, µs. */
 function timeOfCommands({ process, detail }: TraceEvent, trace: readonly TraceEvent[]): number {
   const event = (seq: number | undefined): TraceEvent | undefined => trace.find((it) => it.seq === seq);
@@ -188,7 +261,23 @@ function ownDeletion({ cause, detail, process, seq }: TraceEvent, trace: readonl
     (it) => it.kind === 'key-set' && it.process === process && it.seq < seq && it.detail.token === detail.token,
   );
   if (sent === undefined || set === undefined) return null;
-  return sent.seq < set.seq ? REUSES_TOKEN : RELEASES_WORKING;
+  // A try was taken back before the lock was given.
+  const claim = trace.findLast((it) => it.kind === 'claim' && it.process === detail.owner && it.seq < seq);
+  const isTakenBack = trace.some(
+    (it) =>
+      it.kind === 'execute' &&
+      it.detail.client === detail.owner &&
+      it.detail.operation === 'release' &&
+      it.detail.token === detail.token &&
+      (trace[it.cause]?.seq ?? it.seq) < (claim?.seq ?? 0),
+  );
+  return sent.seq < set.seq || isTakenBack ? REUSES_TOKEN : RELEASES_WORKING;
+}
+
+/** Whether the cause is a belief by the clock that outlasted its key. */
+export function isOfEnd({ id }: Cause, { atUs, clients }: Violation, { run }: LibraryRun): boolean {
+  const gone = lastGone(run.trace, atUs, clients);
+  return id === 'outlives-key' && gone !== undefined && lateEndOf(gone, run.trace) !== null;
 }
 
 /** What a failure says of a lock, by its kind and by what its run shows; `null` where that is not known. */
@@ -198,7 +287,7 @@ export function causeOf(
   { run }: LibraryRun,
   { cluster }: Schedule,
 ): Cause | null {
-  if (property === 'owner-only-release') return EXTENDS_OTHERS;
+  if (property === 'owner-only-release') return hasHeld(run.trace, atUs, clients) ? EXTENDS_AS_OWN : EXTENDS_OTHERS;
   if (kind === 'hang' && waitsForMessage(run.trace, clients)) return WAITS_FOR_MESSAGE;
   if (kind !== 'belief' && kind !== 'state') return FAILURES[kind] ?? null;
   const before = run.trace.filter((it) => it.atUs <= atUs);
@@ -218,5 +307,6 @@ export function causeOf(
   if (gone?.detail.how === 'deleted') return ownDeletion(gone, run.trace);
   if (gone?.detail.how !== 'expired') return null;
   if (cluster.clocks.some(({ ratePpm }) => ratePpm !== 0)) return NO_DRIFT;
-  return atUs - gone.atUs <= timeOfCommands(gone, before) ? TOO_LONG : HOLDS_ON;
+  const late = cluster.nodes === 1 ? lateEndOf(gone, run.trace) : null;
+  return late ?? (atUs - gone.atUs <= timeOfCommands(gone, before) ? TOO_LONG : HOLDS_ON);
 }
