@@ -286,7 +286,7 @@ it.each([
     ),
     pairOf(
       SET,
-      'await redis.watch(key); if ((await redis.get(key)) !== token) return redis.unwatch(); await redis.multi().del(key).exec();',
+      'const own = redis.duplicate(); await own.watch(key); if ((await own.get(key)) === token) await own.multi().del(key).exec(); own.disconnect();',
     ),
   ],
   [

@@ -34,6 +34,7 @@ export function defectsOf({ how, seen }: FoundLock): Defect[] {
     ...valueDefects(commands, seen, how.releases),
     ...failoverDefects(seen),
     ...sharedDefects(seen, how.releases),
+    ...seen.shown,
     ...extensionDefects(seen, how.renews),
     ...beliefDefects(seen),
     ...lifetimeDefects(commands, seen),

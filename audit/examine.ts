@@ -1,6 +1,7 @@
 import type { LockPlan, Schedule } from '../scenarios/index.js';
 import { type Capacity, capacityOf } from './capacity.js';
 import { isOwnWork } from './cases.js';
+import type { Defect } from './defect.js';
 import { isLostInFailover } from './failover.js';
 import { comparesTexts, type Fence, fencesOf, speaksOfFencing } from './fences.js';
 import type { Hosts } from './hosts.js';
@@ -13,6 +14,7 @@ import { hasOwnConnections } from './program.js';
 import { type TwoReaders, twoReaders } from './readers.js';
 import { type Attempt, calm, REST_MS, rehearse, use, type Ways, withClock } from './rehearsal.js';
 import type { Said } from './said.js';
+import { targetedDefects } from './targeted.js';
 import { type TwoTasks, twoTasks } from './tasks.js';
 import { FIRST_TTL_MS, type Named, namedAs } from './units.js';
 import { goesOnUntold } from './untold.js';
@@ -68,6 +70,8 @@ export interface Seen extends Omit<TwoTasks, 'besides'>, InOutages {
   readonly mistakesAnswers: boolean;
   /** Its own work goes on with its next steps where it has learnt that the lock is lost. */
   readonly goesOnUntold: boolean;
+  /** Defects that schedules made for them have shown. */
+  readonly shown: readonly Defect[];
 }
 
 /** A key that is made of the time is another one so much later, ms. */
@@ -103,6 +107,7 @@ export async function examine(
   const sentMs = (how.fixedTtlMs === null ? bare : alone)?.trial?.ttlMs ?? Number.NaN;
   const [natural] = ownWork ? await plays([use(10, ttlMs, 1)], { naturally: true }) : [];
   const { besides, ...tasks } = await twoTasks(bench, hosts, known, ttlMs);
+  const shown = await targetedDefects({ bench, hosts, how: { ...known, besides }, ttlMs, alone });
   return {
     how: {
       ...known,
@@ -136,6 +141,7 @@ export async function examine(
       textOf: (said) => textIn(bench, said),
       mistakesAnswers: hasOwnConnections(bench.program) && (await mistakesAnswers(bench, hosts, known, ttlMs)),
       goesOnUntold: ownWork && !speaksOfFencing(bench) && (await goesOnUntold(bench, hosts, known)),
+      shown,
       next,
     },
   };

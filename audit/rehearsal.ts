@@ -34,6 +34,10 @@ export interface Attempt {
   believes: boolean;
   /** What was said of the lock while it was held, and no longer when it was not. */
   sign: Sign | null;
+  /** When its release, or the call that runs its work, had returned. */
+  leftMs: number;
+  /** A call in the context of its work was let in after the release, without a key. */
+  isReentered: boolean;
 }
 
 /** How a rehearsal differs from plain use. */
@@ -52,6 +56,10 @@ export interface Ways {
   readonly elements?: number;
   /** Processes that take the lock as those do who only read. */
   readonly readers?: readonly string[];
+  /** The client of a request disconnects when the work has begun. */
+  readonly hangsUp?: boolean;
+  /** The first process acquires again in the context of its work, so long after its release, ms. */
+  readonly reentersAfterMs?: number;
 }
 
 /** Calls are given so long to come to an end, ms. */
@@ -157,11 +165,25 @@ function signIn(said: readonly ReadonlyMap<string, boolean>[], of: readonly unkn
   return null;
 }
 
+/** The process that a rehearsal does something to. */
+const FIRST = 'c1';
+
+/** Whether a call in the context of finished work is let in without a key, and believes that it has the lock. */
+async function isLetIn({ reenter, ttlMs }: HeldByFile, afterMs: number): Promise<boolean> {
+  const later = (ms: number): Promise<null> => new Promise((resolve) => setTimeout(() => resolve(null), ms));
+  await later(afterMs);
+  const again = await Promise.race([reenter?.().catch(() => null), later(ttlMs / 2)]);
+  if (again == null) return false;
+  const isIn = !again.trial.isGranted && believesIn(again, current.owner?.wallMs() ?? Number.NaN);
+  await again.leave().catch(() => undefined);
+  return isIn;
+}
+
 function watchedCalls(
   lock: LockUnderTest,
   attempts: Attempt[],
   { wire }: Bench,
-  { throws = false, looks = false }: Ways,
+  { throws = false, looks = false, hangsUp = false, reentersAfterMs }: Ways,
 ): Pick<LockUnderTest, 'acquire' | 'release'> {
   const nowMs = (): number => current.owner?.wallMs() ?? Number.NaN;
   return {
@@ -182,6 +204,8 @@ function watchedCalls(
         saidMs: null,
         believes: false,
         sign: null,
+        leftMs: Number.NaN,
+        isReentered: false,
       };
       attempts.push(attempt);
       try {
@@ -198,6 +222,7 @@ function watchedCalls(
         attempt.acquiredMs = nowMs();
         const untilMs = readHoldEnd(attempt.held.result, attempt.acquiredMs, Number.NaN);
         if (Number.isFinite(untilMs)) attempt.saidMs = untilMs - attempt.acquiredMs;
+        if (hangsUp && attempt.client === FIRST) attempt.held.hangUp?.();
       }
       return attempt.held;
     },
@@ -214,6 +239,9 @@ function watchedCalls(
       } catch (error) {
         if (attempt !== undefined) attempt.releaseError = error;
       }
+      if (attempt !== undefined) attempt.leftMs = nowMs();
+      if (attempt?.client === FIRST && reentersAfterMs !== undefined)
+        attempt.isReentered = await isLetIn(held as HeldByFile, reentersAfterMs);
       if (attempt !== undefined && looks) attempt.sign = signIn(said, [result, owner]);
     },
   };

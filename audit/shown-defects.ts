@@ -45,3 +45,88 @@ export const DROPS_TTL: Defect = {
   property: 'bounded-key-lifetime',
   isShown: true,
 };
+
+/** The work goes on when the lock has been released. */
+export const RELEASES_UNAWAITED: Defect = {
+  id: 'releases-early',
+  sentence:
+    'it releases the lock before its own work is done: it returns the promise of the work without awaiting it, so that finally or await using releases while the work is still running, and another process gets the lock',
+  fix: 'return await work(…), or await it before the lock is released',
+  brings: EXCLUSION,
+  property: 'mutual-exclusion',
+  isShown: true,
+  takes: 'deleted',
+};
+
+/** An acquisition that has given up gets the lock, and keeps it. */
+export const KEEPS_LATE_GRANT: Defect = {
+  id: 'keeps-late-grant',
+  sentence:
+    'an acquisition that has given up (its timeout is over, and its caller is told so) goes on asking: it gets the lock later, extends it, and nobody ever releases it, so that nobody else gets it for as long as the process lives',
+  fix: 'stop the loop that asks when the time is over (a flag, an AbortSignal; Promise.race stops nothing), and release what it gets after that',
+  brings: ['unavailable', 'leak', 'hang'],
+  property: 'deadlock-free',
+  isShown: true,
+};
+
+/** An extension is taken for done that was refused. */
+export const UNHEEDED: Defect = {
+  id: 'extension-unheeded',
+  sentence:
+    'it takes an extension for done that Redis has refused: its key has expired and another process has the lock, and it says that it holds it, beside the new holder',
+  fix: 'where the extension says that the key has gone, the lock is lost for good: do not move its end on, and tell the work',
+  brings: EXCLUSION,
+  isShown: true,
+  takes: 'expired',
+};
+
+/** The same where the answer says nothing. */
+export const UNHEEDED_XX: Defect = {
+  ...UNHEEDED,
+  sentence:
+    'it judges its extension by the answer of ZADD XX, which is 0 whether or not the member was there (without CH): a holder whose place has lapsed and gone to another process takes it for extended, and says that it holds the lock, beside the new holder',
+  fix: 'look whether the member is there (ZSCORE) in the same script and return that, or ZADD … XX CH with a score that changes; where it has gone, the lock is lost for good',
+};
+
+/** What an earlier lock has begun is let in without one. */
+export const REENTERS: Defect = {
+  id: 'reenters-without-lock',
+  sentence:
+    'it takes a call for nested (reentrant) whose outer lock has been released: what the work has begun and nobody awaits inherits its AsyncLocalStorage, is let in without asking Redis, and works beside the process that has the lock by then',
+  fix: 'mark what the storage holds as over when the lock is released, and let nobody in by it after that; await what the work begins',
+  brings: EXCLUSION,
+  isShown: true,
+};
+
+/** A request that the client has given up is still worked on. */
+export const RELEASES_HUNG_UP: Defect = {
+  id: 'releases-early',
+  sentence:
+    "it releases the lock on 'close' of the response, which also comes when the client disconnects while the handler still works: the next request gets in beside it, and what the handler asks still says that the lock is held",
+  fix: "release when the handler has ended; or tell it on 'close' that the lock is over, so that it stops",
+  brings: EXCLUSION,
+  isShown: true,
+  takes: 'deleted',
+};
+
+/** A release deletes what it no longer watches. */
+export const DELETES_UNWATCHED: Defect = {
+  id: 'deletes-others',
+  sentence:
+    'its release watches the key (WATCH) on a connection that other releases of the process share: EXEC or UNWATCH of one ends the WATCH of all, and the other deletes its key without it, though that has expired and is held by another process',
+  fix: 'compare and delete in one step (a Lua script, or DELEX … IFEQ), or give each release a connection of its own (duplicate())',
+  brings: EXCLUSION,
+  isShown: true,
+  takes: 'deleted',
+};
+
+/** It looks whether the work is done before it has the lock, and not again. */
+export const LOOKS_BEFORE: Defect = {
+  id: 'looks-before-lock',
+  sentence:
+    'it looks whether its work has been done only before it has the lock, and not again inside: one that has looked before another has done the work and marked it gets the lock after that, and does the work a second time',
+  fix: 'look again when the lock is held, or look for the mark and set the key in one script',
+  brings: EXCLUSION,
+  property: 'mutual-exclusion',
+  isShown: true,
+};

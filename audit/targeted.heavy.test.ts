@@ -1,0 +1,197 @@
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { auditFile } from './audit.js';
+
+/** The ids of what single schedules say of a lock; nothing is searched. */
+async function idsOf(text: string): Promise<string[]> {
+  const path = join(mkdtempSync(join(tmpdir(), 'lockstep-audit-')), 'lock.mjs');
+  writeFileSync(path, text);
+  const { findings } = await auditFile({ path, runs: 0, seed: '', budgetMs: 1_000 }, () => {});
+  return findings.map(({ id }) => id);
+}
+
+const HEAD = `import { randomUUID } from 'node:crypto';
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { Redis } from 'ioredis';
+const redis = new Redis();
+const SAME = "if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end ";
+const unlock = (key, token) => redis.eval(SAME + "return redis.call('del', KEYS[1])", 1, key, token);
+const extend = (key, token, ms) => redis.eval(SAME + "return redis.call('pexpire', KEYS[1], ARGV[2])", 1, key, token, ms);
+`;
+
+describe('work of its own', () => {
+  const exporting = (done: string): string => `${HEAD}
+async function write(archive, account) {
+  const sequence = await archive.next(account);
+  for (const page of await archive.pages(account)) await archive.append(sequence, page);
+  await archive.seal(sequence);
+}
+export async function exportStatement(archive, account) {
+  const [key, token] = ['statement:' + account, randomUUID()];
+  if ((await redis.set(key, token, 'PX', 30000, 'NX')) !== 'OK') throw new Error('busy');
+  try {
+    ${done}
+  } finally {
+    await unlock(key, token);
+  }
+}`;
+
+  it('is over before the lock is released', async () => {
+    await expect(idsOf(exporting('return write(archive, account);'))).resolves.toEqual(['releases-early']);
+    await expect(idsOf(exporting('return await write(archive, account);'))).resolves.toEqual([]);
+  });
+
+  it('may have begun what nobody waits for', async () => {
+    await expect(idsOf(exporting('archive.note(account); await write(archive, account);'))).resolves.toEqual([]);
+  });
+});
+
+describe('an acquisition that has given up', () => {
+  const waiting = (stop: string, late: string): string => `${HEAD}
+export class Lease {
+  constructor(key, token, ttlMs) {
+    this.key = key; this.token = token; this.until = performance.now() + ttlMs - 200;
+    this.timer = setInterval(async () => {
+      const sent = performance.now();
+      if ((await extend(key, token, ttlMs).catch(() => 0)) === 1 && sent < this.until) this.until = sent + ttlMs - 200;
+    }, ttlMs / 3);
+  }
+  isHeld() { return performance.now() < this.until; }
+  async release() { clearInterval(this.timer); this.until = 0; await unlock(this.key, this.token); }
+}
+export async function acquire(key, ttlMs = 9000, waitMs = 3000) {
+  let isOver = false;
+  const spin = async () => {
+    while (!isOver) {
+      const token = randomUUID();
+      if ((await redis.set(key, token, 'PX', ttlMs, 'NX')) === 'OK') { ${late} return new Lease(key, token, ttlMs); }
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+  };
+  let timer;
+  const late = new Promise((_, reject) => { timer = setTimeout(() => { ${stop} reject(new Error('too late')); }, waitMs); });
+  try { return await Promise.race([spin(), late]); } finally { clearTimeout(timer); }
+}`;
+
+  it('does not keep what it gets later', async () => {
+    await expect(idsOf(waiting('', ''))).resolves.toEqual(['keeps-late-grant']);
+    const stops = waiting('isOver = true;', 'if (isOver) { await unlock(key, token); return null; }');
+    await expect(idsOf(stops)).resolves.toEqual([]);
+  });
+});
+
+describe('a nested call', () => {
+  const nested = (ends: string): string => `${HEAD}
+const held = new AsyncLocalStorage();
+export async function withLock(name, work, ttlMs = 9000) {
+  const outer = held.getStore();
+  if (outer?.name === name && !outer.isOver) return work();
+  const [key, token, own] = ['lock:' + name, randomUUID(), { name, isOver: false }];
+  if ((await redis.set(key, token, 'PX', ttlMs, 'NX')) !== 'OK') throw new Error('busy');
+  try {
+    return await held.run(own, work);
+  } finally {
+    ${ends}
+    await unlock(key, token);
+  }
+}`;
+
+  it('is none when its outer lock has been released', async () => {
+    await expect(idsOf(nested(''))).resolves.toEqual(['reenters-without-lock']);
+    await expect(idsOf(nested('own.isOver = true;'))).resolves.toEqual([]);
+  });
+});
+
+describe('the lock of a request', () => {
+  const middleware = (on: string): string => `${HEAD}
+export function oneAtATime(ttlMs = 8000) {
+  return async function (req, res, next) {
+    const [key, token] = ['user:' + req.user.id, randomUUID()];
+    let until = performance.now() + ttlMs - 200;
+    if ((await redis.set(key, token, 'PX', ttlMs, 'NX')) !== 'OK') return res.status(429).end();
+    req.lease = { check() { if (performance.now() >= until) throw new Error('lost'); } };
+    res.once('close', () => { ${on} unlock(key, token).catch(() => {}); });
+    next();
+  };
+}`;
+
+  it('is over for its work when the client has hung up', async () => {
+    await expect(idsOf(middleware(''))).resolves.toEqual(['releases-early']);
+    await expect(idsOf(middleware('until = 0;'))).resolves.toEqual([]);
+  });
+});
+
+describe('a release that watches', () => {
+  const watching = (connection: string, close: string): string => `${HEAD}
+export async function acquire(key, ttlMs) {
+  const token = randomUUID();
+  return (await redis.set(key, token, 'PX', ttlMs, 'NX')) === 'OK' ? { key, token } : null;
+}
+export async function release({ key, token }) {
+  const own = ${connection};
+  await own.watch(key);
+  if ((await own.get(key)) === token) await own.multi().del(key).exec();
+  else await own.unwatch();
+  ${close}
+}`;
+
+  it('has its connection for itself', async () => {
+    await expect(idsOf(watching('redis', ''))).resolves.toEqual(['deletes-others']);
+    await expect(idsOf(watching('redis.duplicate()', 'own.disconnect();'))).resolves.toEqual([]);
+  });
+});
+
+describe('a mark of what is done', () => {
+  const handling = (again: string): string => `${HEAD}
+export async function handleOnce(event, apply) {
+  const [lock, done, token] = ['inbox:' + event + ':lock', 'inbox:' + event + ':done', randomUUID()];
+  if (await redis.exists(done)) return;
+  if ((await redis.set(lock, token, 'PX', 20000, 'NX')) !== 'OK') return;
+  try {
+    ${again}
+    await apply();
+    await redis.set(done, '1', 'EX', 86400);
+  } finally {
+    await unlock(lock, token);
+  }
+}`;
+
+  it('is looked for when the lock is held', async () => {
+    await expect(idsOf(handling(''))).resolves.toEqual(['looks-before-lock']);
+    await expect(idsOf(handling('if (await redis.exists(done)) return;'))).resolves.toEqual([]);
+  });
+});
+
+describe('an extension of a place in a sorted set', () => {
+  const slots = (keep: string): string => `${HEAD}
+const NOW = "local t = redis.call('time') local now = t[1] * 1000 + math.floor(t[2] / 1000) ";
+const ENTER = NOW + "redis.call('zremrangebyscore', KEYS[1], '-inf', now) if redis.call('zcard', KEYS[1]) >= 1 then return 0 end redis.call('zadd', KEYS[1], now + ARGV[2], ARGV[1]) redis.call('pexpire', KEYS[1], ARGV[2]) return 1";
+const KEEP = NOW + "${keep}";
+export class Slot {
+  constructor(key, id, until) {
+    this.key = key; this.id = id; this.until = until; this.isOver = false;
+    this.timer = setInterval(async () => {
+      const sent = performance.now();
+      const kept = await redis.eval(KEEP, 1, key, id, 9000).catch(() => null);
+      if (kept === 0) this.until = sent + 8700;
+      else if (kept !== null) { this.isOver = true; clearInterval(this.timer); }
+    }, 3000);
+  }
+  get active() { return !this.isOver && performance.now() < this.until; }
+  async release() { this.isOver = true; clearInterval(this.timer); await redis.zrem(this.key, this.id); }
+}
+export async function acquireSlot(name) {
+  const [key, id, sent] = ['slots:' + name, randomUUID(), performance.now()];
+  return (await redis.eval(ENTER, 1, key, id, 9000)) === 1 ? new Slot(key, id, sent + 8700) : null;
+}`;
+
+  it('is judged by whether the place is still there', async () => {
+    const blind =
+      "redis.call('pexpire', KEYS[1], ARGV[2]) return redis.call('zadd', KEYS[1], 'XX', now + ARGV[2], ARGV[1])";
+    await expect(idsOf(slots(blind))).resolves.toEqual(['extension-unheeded']);
+    const looks = `if not redis.call('zscore', KEYS[1], ARGV[1]) then return 1 end ${blind}`;
+    await expect(idsOf(slots(looks))).resolves.toEqual([]);
+  });
+});

@@ -1,0 +1,236 @@
+import { current } from '../libraries/runtime/owner.js';
+import type { Fault } from '../scenarios/index.js';
+import { commandsOf, type Defect } from './defect.js';
+import type { Hosts } from './hosts.js';
+import type { Bench } from './load.js';
+import type { Understood } from './plan.js';
+import { type Attempt, calm, REST_MS, rehearse, use, type Ways } from './rehearsal.js';
+import type { Said } from './said.js';
+import {
+  DELETES_UNWATCHED,
+  KEEPS_LATE_GRANT,
+  LOOKS_BEFORE,
+  REENTERS,
+  RELEASES_HUNG_UP,
+  RELEASES_UNAWAITED,
+  UNHEEDED,
+  UNHEEDED_XX,
+} from './shown-defects.js';
+import type { Trial } from './wire.js';
+
+/** A lock, and what is needed to run it. */
+interface Subject {
+  readonly bench: Bench;
+  readonly hosts: Hosts;
+  readonly how: Understood;
+  readonly ttlMs: number;
+  readonly alone: Attempt;
+}
+
+/** Runs one schedule for each of these defects, which is made to show it. */
+export async function targetedDefects(subject: Subject): Promise<readonly Defect[]> {
+  const { how } = subject;
+  const isSingle = how.nodes === 1 && how.admits === 1;
+  const { use: used } = how.plan;
+  const shows: readonly (readonly [boolean, () => Promise<Defect | null>])[] = [
+    [used === 'handler' && how.releases, () => releasesUnawaited(subject)],
+    [used === 'pair' && how.renews && isSingle && !how.campaigns, () => keepsLateGrant(subject)],
+    [used !== 'handler' && how.renews && isSingle, () => extendsUnheeded(subject)],
+    [used === 'with' && how.releases && isSingle && hasContexts(subject), () => reenters(subject)],
+    [used === 'with' && how.releases && isSingle, () => releasesHungUp(subject)],
+    [used !== 'handler' && isSingle && how.besides.includes('b'), () => deletesUnwatched(subject)],
+    [used === 'with' && how.releases && isSingle, () => doesTwice(subject)],
+  ];
+  const found: Defect[] = [];
+  for (const [isAbout, shown] of shows) {
+    const defect = isAbout ? await shown() : null;
+    if (defect !== null) found.push(defect);
+  }
+  return found;
+}
+
+function hasContexts({ bench }: Subject): boolean {
+  return bench.program.sources.some(({ text }) => /\bAsyncLocalStorage\b/.test(text));
+}
+
+async function plays(
+  { bench, hosts, how, ttlMs }: Subject,
+  clients: Parameters<typeof calm>[1],
+  faults: readonly Fault[] = [],
+  ways: Ways = {},
+): Promise<readonly Attempt[]> {
+  const lastMs = Math.max(...clients.flat().map(({ atUs, holdUs }) => (atUs + (holdUs ?? 0)) / 1000));
+  const schedule = calm(how.nodes, clients, (lastMs + 4 * ttlMs + REST_MS) * 1000);
+  return rehearse(bench, hosts, how, { ...schedule, faults: [...faults] }, ways);
+}
+
+function of(attempts: readonly Attempt[], client: string): Attempt | undefined {
+  return attempts.find((it) => it.client === client && it.held !== null);
+}
+
+/** What a step of its work takes, ms. */
+const STEP_MS = 50;
+
+/**
+ * Whether a function that does its own work releases the lock during a step, continues with further steps, and returns after these.
+ * Detached work does not count: the function returns before its steps are done.
+ */
+async function releasesUnawaited(subject: Subject): Promise<Defect | null> {
+  const { bench, ttlMs } = subject;
+  /** How many commands were sent before each step, and before its end. */
+  const steps: { readonly from: number; to: number; toMs: number }[] = [];
+  const sentBy = (owner: typeof current.owner): number =>
+    (owner === null ? undefined : bench.wire.trialOf(owner)?.sent.length) ?? 0;
+  // `await` subscribes to the promise in a later microtask than the call.
+  let calledAt: number | null = null;
+  const heard = (): void => {
+    calledAt = sentBy(current.owner);
+  };
+  const takes = async (): Promise<void> => {
+    const { owner } = current;
+    const step = { from: calledAt ?? sentBy(owner), to: Number.POSITIVE_INFINITY, toMs: Number.POSITIVE_INFINITY };
+    calledAt = null;
+    steps.push(step);
+    await new Promise((resolve) => setTimeout(resolve, STEP_MS));
+    Object.assign(step, { to: sentBy(owner), toMs: owner?.wallMs() ?? 0 });
+  };
+  const [own] = await plays(subject, [[use(10, ttlMs, 1)]], [], { naturally: true, heard, takes, elements: 2 });
+  const { trial } = own ?? {};
+  if (own === undefined || trial == null || own.releaseError !== null) return null;
+  const at = trial.sent.findIndex(
+    ({ operation, key, atMs }) => operation === 'release' && key === trial.key && atMs >= trial.grantedMs,
+  );
+  if (at < 0) return null;
+  const isUnderWay = steps.some(({ from, to }) => from <= at && to > at);
+  const isAwaited = steps.some(({ from, toMs }) => from > at && toMs <= own.leftMs);
+  return isUnderWay && isAwaited ? RELEASES_UNAWAITED : null;
+}
+
+/** Whether an acquisition that has timed out continues to ask, acquires the lock later, and extends it without a release. */
+async function keepsLateGrant(subject: Subject): Promise<Defect | null> {
+  const { ttlMs } = subject;
+  const heldMs = 4 * ttlMs;
+  const attempts = await plays(subject, [[use(10, ttlMs, heldMs)], [use(100, ttlMs, 1)]]);
+  const late = attempts.find(({ client }) => client === 'c2');
+  const { trial } = late ?? {};
+  if (late === undefined || late.held !== null || trial == null || !(trial.grantedMs > late.returnedMs)) return null;
+  const own = trial.sent.filter(({ key, atMs }) => key === trial.key && atMs >= trial.grantedMs);
+  const isLeft = own.some(({ operation }) => operation === 'release');
+  const isKept = own.some(({ operation, atMs }) => operation === 'extend' && atMs > trial.grantedMs + ttlMs);
+  return !isLeft && isKept ? KEEPS_LATE_GRANT : null;
+}
+
+/** `ZADD … XX` in a script: its reply does not tell whether the member was there. */
+const ADDS_KNOWN = /['"]zadd['"]\s*,[^)\n]*['"]xx['"]/i;
+
+/** Whether a holder that was cut off until another process had the lock claims again that it holds it, after the partition. */
+async function extendsUnheeded(subject: Subject): Promise<Defect | null> {
+  const { ttlMs, bench } = subject;
+  const cut: Fault = {
+    kind: 'partition',
+    from: ['c1'],
+    to: ['n0'],
+    oneWay: false,
+    holds: true,
+    atUs: Math.round(300 * ttlMs),
+    forUs: Math.round(1_200 * ttlMs),
+  };
+  const uses = [[use(10, ttlMs, 2.9 * ttlMs)], [use(1.35 * ttlMs, ttlMs, 3 * ttlMs)]];
+  const attempts = await plays(subject, uses, [cut]);
+  const [own, other] = [of(attempts, 'c1'), of(attempts, 'c2')];
+  const isBeside = own?.held?.isHeld !== undefined && other !== undefined && other.acquiredMs < own.releasedMs;
+  if (!isBeside || !own.believes || own.trial?.isGranted !== true || other.trial?.isGranted !== true) return null;
+  const isAnswered = own.trial.sent.some(
+    ({ operation, atMs }: Said) => operation === 'extend' && atMs > other.acquiredMs + ttlMs / 20,
+  );
+  if (!isAnswered) return null;
+  const { sources } = bench.program;
+  return sources.some(({ text }) => ADDS_KNOWN.test(text)) ? UNHEEDED_XX : UNHEEDED;
+}
+
+/** Whether detached work is let in as a nested call after the lock was released and another process has it. */
+async function reenters(subject: Subject): Promise<Defect | null> {
+  const { ttlMs } = subject;
+  const uses = [[use(10, ttlMs, ttlMs / 4)], [use(ttlMs / 3, ttlMs, 1.5 * ttlMs)]];
+  const attempts = await plays(subject, uses, [], { reentersAfterMs: 0.4 * ttlMs });
+  const [own, other] = [of(attempts, 'c1'), of(attempts, 'c2')];
+  return own?.isReentered === true && other?.trial?.isGranted === true ? REENTERS : null;
+}
+
+/** Whether the lock of a request is released when its client disconnects, and still claims to the handler that it is held. */
+async function releasesHungUp(subject: Subject): Promise<Defect | null> {
+  const { ttlMs } = subject;
+  const uses = [[use(10, ttlMs, ttlMs / 2)], [use(ttlMs / 5, ttlMs, ttlMs / 5)]];
+  const attempts = await plays(subject, uses, [], { hangsUp: true });
+  const [own, other] = [of(attempts, 'c1'), of(attempts, 'c2')];
+  if (own?.held?.hangUp === undefined || own.held.isHeld === undefined || other?.trial?.isGranted !== true) return null;
+  return other.acquiredMs < own.releasedMs && own.believes ? RELEASES_HUNG_UP : null;
+}
+
+/** Longest time from a planned call until its first replies without faults, ms. */
+const MOST_MS = 24;
+
+/**
+ * Whether two concurrent releases of one process end each other's WATCH on their shared connection, so that one of them deletes a key
+ * that another process holds by then.
+ */
+async function deletesUnwatched(subject: Subject): Promise<Defect | null> {
+  const { ttlMs, alone } = subject;
+  if (commandsOf(alone.trial as Trial).watchedAt < 0) return null;
+  const heldMs = 0.9 * ttlMs;
+  const [a, b] = [use(10, ttlMs, heldMs), { ...use(10, ttlMs, heldMs), resources: ['b'] }];
+  const others = Array.from({ length: 12 }, (_, i) => ({
+    ...use((0.98 + i * 0.02) * ttlMs, ttlMs, 0.8 * ttlMs),
+    resources: ['b'],
+  }));
+  const third = { ...use(1.6 * ttlMs, ttlMs, 1), resources: ['b'] };
+  for (let afterMs = 0.5; afterMs <= MOST_MS; afterMs++) {
+    const late: Fault = {
+      kind: 'partition',
+      from: ['c1'],
+      to: ['n0'],
+      oneWay: true,
+      holds: true,
+      atUs: Math.round((10 + heldMs + afterMs) * 1000),
+      forUs: Math.round(0.5 * ttlMs * 1000),
+    };
+    const attempts = await plays(subject, [[a, b], others, [third]], [late]);
+    const [next, last] = [of(attempts, 'c2'), of(attempts, 'c3')];
+    if (next?.trial?.isGranted !== true || last === undefined) continue;
+    if (last.acquiredMs < next.acquiredMs + 0.75 * ttlMs) return DELETES_UNWATCHED;
+  }
+  return null;
+}
+
+/** Names of keys that mark work as done. */
+const IS_MARK = /done|processed|handled|applied|finished|completed|idempot/i;
+const READS: readonly string[] = ['exists', 'get', 'hget', 'hexists', 'sismember'];
+
+/** Whether work that is marked as done runs twice: a process reads the mark before another one sets it, and acquires after that. */
+async function doesTwice(subject: Subject): Promise<Defect | null> {
+  const { ttlMs, alone } = subject;
+  const sent = alone.trial?.sent ?? [];
+  const at = sent.findIndex(({ operation, key }) => operation === 'acquire' && key === alone.trial?.key);
+  const mark = sent.slice(0, Math.max(0, at)).find(({ verb, key }) => READS.includes(verb) && IS_MARK.test(key))?.key;
+  if (mark === undefined || mark === alone.trial?.key || !sent.slice(at).some(({ words }) => words.includes(mark)))
+    return null;
+  const first = use(10, ttlMs, ttlMs / 4);
+  const [, refused] = await plays(subject, [[first], [use(ttlMs / 2, ttlMs, 1)]]);
+  if (refused === undefined || refused.held !== null) return null;
+  const askedMs = ttlMs / 8;
+  for (let afterMs = 0.5; afterMs <= MOST_MS; afterMs++) {
+    const late: Fault = {
+      kind: 'partition',
+      from: ['c2'],
+      to: ['n0'],
+      oneWay: true,
+      holds: true,
+      atUs: Math.round((askedMs + afterMs) * 1000),
+      forUs: Math.round((ttlMs / 2) * 1000),
+    };
+    const attempts = await plays(subject, [[first], [use(askedMs, ttlMs, 1)]], [late]);
+    const [own, again] = [of(attempts, 'c1'), of(attempts, 'c2')];
+    if (own !== undefined && again?.trial?.isGranted === true && again.acquiredMs > own.leftMs) return LOOKS_BEFORE;
+  }
+  return null;
+}
