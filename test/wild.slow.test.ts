@@ -45,24 +45,30 @@ function audit(path: string): { status: number | null; text: string } {
   return { status, text: stdout + stderr };
 }
 
-describe.each(['first', 'second', 'third', 'fourth', 'fifth', 'sixth', 'seventh'])(
-  'the %s forty locks as people write them',
-  (set) => {
-    const locks = locksOf(set);
+describe.each([
+  ['first', 40],
+  ['second', 40],
+  ['third', 40],
+  ['fourth', 40],
+  ['fifth', 40],
+  ['sixth', 40],
+  ['seventh', 40],
+  ['ninth', 26],
+] as const)('the %s set of locks as people write them', (set, count) => {
+  const locks = locksOf(set);
 
-    it('are all in the table', () => {
-      const files = readdirSync(new URL(`${set}/`, FOLDER)).filter((name) => name !== 'verdicts.json');
-      expect(locks.map(({ file }) => file).sort()).toEqual(files.sort());
-      expect(locks).toHaveLength(40);
-    });
+  it('are all in the table', () => {
+    const files = readdirSync(new URL(`${set}/`, FOLDER)).filter((name) => name !== 'verdicts.json');
+    expect(locks.map(({ file }) => file).sort()).toEqual(files.sort());
+    expect(locks).toHaveLength(count);
+  });
 
-    it.each(triedOf(locks))('audits $file, which is $verdict', ({ file, verdict, judged, words = [] }) => {
-      const { status, text } = audit(`${set}/${file}`);
-      expect(text).not.toBe('');
-      expect(status, text).toBe(verdict === 'right' ? 0 : 1);
-      expect(countTokens(text)).toBeLessThanOrEqual(MOST_TOKENS);
-      if (judged !== undefined) expect(JSON.parse(text)).toHaveProperty('promise.kind', judged);
-      for (const word of words) expect(text).toMatch(new RegExp(word, 'i'));
-    });
-  },
-);
+  it.each(triedOf(locks))('audits $file, which is $verdict', ({ file, verdict, judged, words = [] }) => {
+    const { status, text } = audit(`${set}/${file}`);
+    expect(text).not.toBe('');
+    expect(status, text).toBe(verdict === 'right' ? 0 : 1);
+    expect(countTokens(text)).toBeLessThanOrEqual(MOST_TOKENS);
+    if (judged !== undefined) expect(JSON.parse(text)).toHaveProperty('promise.kind', judged);
+    for (const word of words) expect(text).toMatch(new RegExp(word, 'i'));
+  });
+});
