@@ -84,6 +84,12 @@ const REUSES_TOKEN: Cause = {
     'all tries of one acquisition store one token: what was sent to take an earlier try back arrives late, and deletes the key of a later one, which is held',
   fix: 'make a new token for each try, inside the loop',
 };
+const RELEASES_OTHER_TASK: Cause = {
+  id: 'shared-state',
+  sentence:
+    'acquisitions of one process share state that each needs for itself, as the token of its release: the release of one deletes the key of another one, whose work continues',
+  fix: 'keep the token with each acquisition: in a local variable, or in the object that it returns',
+};
 const RELEASES_WORKING: Cause = {
   id: 'releases-early',
   sentence:
@@ -261,6 +267,9 @@ function ownDeletion({ cause, detail, process, seq }: TraceEvent, trace: readonl
     (it) => it.kind === 'key-set' && it.process === process && it.seq < seq && it.detail.token === detail.token,
   );
   if (sent === undefined || set === undefined) return null;
+  const own = trace.find((it) => it.kind === 'claim' && it.detail.token === detail.token);
+  const called = trace.findLast((it) => it.kind === 'release-call' && it.process === detail.owner && it.seq < sent.seq);
+  if (own !== undefined && called !== undefined && called.detail.lock !== own.detail.lock) return RELEASES_OTHER_TASK;
   // A try was taken back before the lock was given.
   const claim = trace.findLast((it) => it.kind === 'claim' && it.process === detail.owner && it.seq < seq);
   const isTakenBack = trace.some(
