@@ -83,7 +83,7 @@ export async function acquire(key, ttlMs = 9000, waitMs = 3000) {
 });
 
 describe('a nested call', () => {
-  const nested = (ends: string): string => `${HEAD}
+  const nested = (ends: string, retags = 'retag(name, crm).catch(() => {});'): string => `${HEAD}
 const held = new AsyncLocalStorage();
 export async function withLock(name, work, ttlMs = 9000) {
   const outer = held.getStore();
@@ -96,11 +96,16 @@ export async function withLock(name, work, ttlMs = 9000) {
     ${ends}
     await unlock(key, token);
   }
-}`;
+}
+export const merge = (name, crm) => withLock(name, async () => {
+  await crm.save(name);
+  ${retags}
+});`;
 
   it('is none when its outer lock has been released', async () => {
     await expect(idsOf(nested(''))).resolves.toEqual(['reenters-without-lock']);
     await expect(idsOf(nested('own.isOver = true;'))).resolves.toEqual([]);
+    await expect(idsOf(nested('', 'await retag(name, crm);'))).resolves.toEqual([]);
   });
 });
 

@@ -148,13 +148,19 @@ async function extendsUnheeded(subject: Subject): Promise<Defect | null> {
   return sources.some(({ text }) => ADDS_KNOWN.test(text)) ? UNHEEDED_XX : UNHEEDED;
 }
 
+/** A call that nobody awaits, of anything but a client of Redis. */
+const DETACHES =
+  /^[^\S\n]*(?:void\s+)?(?!return|await)(?!(?:this\.)?#?(?:redis|valkey|client)\b)[\w$.#]+\([^\n;]*\)\.catch\(/im;
+
 /** Whether detached work is let in as a nested call after the lock was released and another process has it. */
 async function reenters(subject: Subject): Promise<Defect | null> {
   const { ttlMs } = subject;
   const uses = [[use(10, ttlMs, ttlMs / 4)], [use(ttlMs / 3, ttlMs, 1.5 * ttlMs)]];
   const attempts = await plays(subject, uses, [], { reentersAfterMs: 0.4 * ttlMs });
   const [own, other] = [of(attempts, 'c1'), of(attempts, 'c2')];
-  return own?.isReentered === true && other?.trial?.isGranted === true ? REENTERS : null;
+  if (own?.isReentered !== true || other?.trial?.isGranted !== true) return null;
+  // It harms only a program that begins work without awaiting it.
+  return { ...REENTERS, isShown: subject.bench.program.sources.some(({ text }) => DETACHES.test(text)) };
 }
 
 /** Whether the lock of a request is released when its client disconnects, and still claims to the handler that it is held. */
