@@ -40,7 +40,7 @@ function ofClients(system: System): Row[] {
   const { pauses, work } = system;
   const stops =
     pauses.processUs === 0
-      ? 'no process that locks is expected to stop (GC, throttling, a frozen container)'
+      ? 'no process that locks is expected to stop (GC, throttling, a frozen container, a virtual machine that waits for its CPU)'
       : `a process that locks may stop for up to ${inWords(pauses.processUs)}`;
   const sleeps =
     pauses.suspendUs === 0
@@ -48,7 +48,7 @@ function ofClients(system: System): Row[] {
       : `a machine of a client may sleep for up to ${inWords(pauses.suspendUs)}`;
   const halts =
     pauses.vmUs === 0
-      ? 'no virtual machine is halted, as by a live migration'
+      ? 'no virtual machine is halted, as by a live migration (pauses.vm of a file)'
       : `a virtual machine may be halted for up to ${inWords(pauses.vmUs)}`;
   return [
     ['--pause', `${stops}${roomWords(system)}`, 'pauses.process'],

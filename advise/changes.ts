@@ -74,7 +74,7 @@ export function slewing(system: System): Change {
     id: 'slew',
     title: stepsAtWill(system)
       ? `${slewTitle(system)}, on nodes and on the machines of clients: no lock withstands steps of any size`
-      : `set no clock during a lock, ${where}: without steps the client gives up enough for clock errors as it is`,
+      : `set no clock during a lock, ${where}: without steps the client gives up enough for clock errors as it is (if nobody sets any: --steps 0 needs no such change)`,
     lines: chronyLines(after),
     after,
   };
@@ -89,8 +89,19 @@ export function chronyLines({ clocks, nodes, client }: System): Lines[] {
 }
 
 /** What chrony is to do with clocks, with its cost. */
-export function slewTitle({ clocks }: System): string {
-  return `have chrony slew clocks, by at most ${slewRatePpm(clocks.driftPpm)} ppm, and never step them (${slewCost(clocks.driftPpm)})`;
+export function slewTitle({ clocks: { driftPpm }, nodes }: System): string {
+  const first = nodes.every(({ supervisor }) => supervisor === 'managed')
+    ? 'what locks starts'
+    : 'Redis and what locks start';
+  return `have chrony step clocks only as it starts, before ${first}, and from then on slew them by at most ${slewRatePpm(driftPpm)} ppm (${slewCost(driftPpm)})`;
+}
+
+/** Why a lock gives up more than clocks need that nobody steps; empty where it does not. */
+function setByPeople({ clocks, client }: System): string {
+  const us = Math.max(clocks.nodeStepUs ?? 0, client.policy.habits.clock === 'wall' ? (clocks.clientStepUs ?? 0) : 0);
+  return us === 0
+    ? ''
+    : `; chronyd steps only as it starts, but --steps says that people or tools set clocks by up to ${inWords(us)}`;
 }
 
 /** The least allowance that its client can be given and that is enough; `null` where it has no such option. */
@@ -105,7 +116,7 @@ export function allowing(system: System): Change | null {
   const gives = inWords(driftAllowanceUs(policy, 1000 * ttlMs));
   return {
     id: 'allowance',
-    title: `give up ${gives} of each lock for clock errors ${exactly(figure)}: drift factor ${formatFactor(policy.settings.driftPpm)}`,
+    title: `give up ${gives} of each lock for clock errors ${exactly(figure)}: drift factor ${formatFactor(policy.settings.driftPpm)}${setByPeople(system)}`,
     lines: [clientLines(after)],
     after,
     figure,
@@ -214,7 +225,7 @@ export function holdingBack(system: System): Change | null {
   if (lines.length === 0 || lines.includes(null)) return null;
   return {
     id: 'restart-delay',
-    title: `let a stopped node serve again after ${inWords(delayUs)} ${exactly(figure)}: by then every lock that it voted for is over, if none on these nodes has a longer TTL`,
+    title: `${inWords(1000 * system.client.ttlMs)} has to be the longest TTL of any lock on these nodes: let a stopped node serve again after ${inWords(delayUs)} ${exactly(figure)}, when every lock that it voted for is over`,
     lines: mergedLines(lines.flatMap((it) => it ?? [])),
     after: withNodes(system, (node) =>
       restartLoss(node) === null || node.restartUs === null

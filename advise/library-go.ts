@@ -80,7 +80,7 @@ function work({ workMs }: Acquisition): string[] {
   return [
     'defer func() {',
     '\tif ok, err := mutex.Unlock(); !ok || err != nil {',
-    '\t\tlog.Printf("lock %s was over before its release: %v", name, err)',
+    '\t\tlog.Printf("lock %s was over before its release, or a majority did not answer: %v", name, err)',
     '\t}',
     '}()',
     ...(workMs === null

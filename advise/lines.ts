@@ -137,32 +137,34 @@ export function slewRatePpm(driftPpm: number): number {
 
 /** How long that takes. */
 export function slewCost(driftPpm: number): string {
-  const rate = slewRatePpm(driftPpm);
-  const minutes = Math.ceil(MILLION / rate / 60);
-  const days = Math.ceil((3600 * MILLION) / rate / 86_400);
-  return `a second takes ${minutes} min, an hour ${days} days`;
+  return `a second takes ${Math.ceil(1_000_000 / slewRatePpm(driftPpm) / 60)} min`;
 }
 
-const MILLION = 1_000_000;
-
-/** Clocks are slewed, slowly, and never stepped; by hand, a lock withstands so much of a step. */
+/**
+ * Clocks are stepped only at the first update of a chronyd that starts, and else slewed, slowly; of a step while it runs, a
+ * lock withstands so much. The threshold is what chrony-wait tolerates: it waits for no slew. The limit is 1 since
+ * chrony-wait returns after that update: no later one may step.
+ */
 export function slewLines(driftPpm: number, withstoodUs: number): Lines {
-  const rate = slewRatePpm(driftPpm);
+  const step = withstoodUs === 0 ? 'a step' : `a step of more than ${inWords(withstoodUs)}`;
   return {
-    file: '/etc/chrony/chrony.conf of each node and client, in place of its makestep line',
+    file: '/etc/chrony/chrony.conf, on each machine of a node or a client, in place of its makestep line',
+    first: 'apt install chrony  # Debian, Ubuntu: it replaces systemd-timesyncd, and may step as it starts',
     lines: [
-      `# no step, not even at boot: ${slewCost(driftPpm)}`,
-      `# to step by hand${withstoodUs === 0 ? '' : ` by more than ${inWords(withstoodUs)}`} (chronyc makestep), stop what locks on this machine, and Redis`,
-      '# for a TTL before it, so that its votes are over',
-      'makestep 1 0',
-      `maxslewrate ${rate}`,
+      '# when chronyd starts, its first update steps a clock that is off by more than 0.1 s; later ones slew',
+      '# it starts at boot, and when it is installed, restarted or upgraded (chronyc tracking: how far it is off)',
+      `# before ${step} on a running machine, stop what locks there, and Redis for a TTL`,
+      '# journalctl -u chrony | grep stepped: the steps of chronyd ("System clock was stepped by …"), not of others',
+      'makestep 0.1 1',
+      `maxslewrate ${slewRatePpm(driftPpm)}`,
       'leapsecmode slew',
+      '# the unit of what locks (and of Redis, if it is not below) needs Requires= and After=chrony-wait.service',
     ],
     command: 'systemctl restart chrony',
   };
 }
 
-/** Redis starts when whatever sets clocks at boot is done: its unit, or that of what runs its container. */
+/** Redis starts when chrony has set the clock, and not before: its unit, or that of what runs its container. */
 export function clockOrderLines({ supervisor, unit }: Pick<SystemNode, 'supervisor' | 'unit'>): Lines[] {
   const units = { systemd: unit, kubernetes: 'kubelet', docker: 'docker', managed: null, other: null };
   const ordered = units[supervisor];
@@ -170,8 +172,14 @@ export function clockOrderLines({ supervisor, unit }: Pick<SystemNode, 'supervis
   return [
     {
       ...dropIn(ordered, 'after-clock'),
-      lines: ['[Unit]', '# clocks are set by then; chrony-wait waits for up to 3 min', 'After=time-sync.target'],
-      command: 'systemctl enable chrony-wait && systemctl daemon-reload',
+      lines: [
+        '[Unit]',
+        '# no start before the clock is set: without a time source for 3 min it stays down, until started by hand',
+        '# a restart of chrony restarts this unit as well',
+        'Requires=chrony-wait.service',
+        'After=chrony-wait.service time-sync.target',
+      ],
+      command: 'systemctl daemon-reload && systemctl start chrony-wait  # fails unless chrony has set the clock',
     },
   ];
 }

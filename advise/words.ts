@@ -215,14 +215,9 @@ export function linesOf({ changes, advised }: Advice): Lines[] {
 export function clockLinesOf(advice: Advice): { readonly title: string; readonly lines: readonly Lines[] } | null {
   const { system, advised, changes } = advice;
   if (stepsAtWill(system) && changes.some(({ id }) => id === 'slew')) return null;
-  const { driftPpm, nodeStepUs } = advised.clocks;
   const isOwn = advised.nodes.some(({ supervisor }) => supervisor !== 'managed');
-  const steps =
-    nodeStepUs === null || nodeStepUs === 0 || !isOwn
-      ? ''
-      : `. Steps of up to ${time(nodeStepUs)} are then made by people and tools alone: a time service that steps does so by any amount`;
   return {
-    title: `unless it is so already, ${slewTitle(advised)}: clocks of ${isOwn ? 'nodes and clients' : 'clients'} have to run right to ${formatPercent(driftPpm)}${steps}`,
+    title: `unless it is so already, ${slewTitle(advised)}: clocks of ${isOwn ? 'nodes and clients' : 'clients'} have to run right to ${formatPercent(advised.clocks.driftPpm)}`,
     lines: chronyLines(advised),
   };
 }

@@ -1,5 +1,5 @@
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
-import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -267,6 +267,9 @@ describe.skipIf(!canRun(unit, 'systemd', has('systemd-analyze') ? undefined : 't
   },
 );
 
+/** As the packages of Debian and Fedora have it. */
+const CHRONY_WAIT = '/usr/lib/systemd/system/chrony-wait.service';
+
 const clock = 'lines for chrony';
 describe.skipIf(!canRun(clock, 'chrony', has('chronyd') ? undefined : 'there is no chronyd'))(clock, () => {
   it('are understood, and a wrong one is not', () => {
@@ -278,6 +281,17 @@ describe.skipIf(!canRun(clock, 'chrony', has('chronyd') ? undefined : 'there is 
     expect(read).toEqual(lines.filter((line) => !line.startsWith('#')));
     writeFileSync(conf, 'maxslewrates 500\n');
     expect(spawnSync('chronyd', ['-p', '-f', conf]).status).not.toBe(0);
+  });
+
+  // What chrony-wait does not tolerate has to be stepped: a slew takes longer than it waits.
+  it.skipIf(!existsSync(CHRONY_WAIT))('step all that chrony-wait waits for, and nothing after it', () => {
+    const unit = readFileSync(CHRONY_WAIT, 'utf8');
+    const tolerated = /waitsync \d+ ([\d.]+)/.exec(unit)?.[1];
+    const line = slewLines(500, 0).lines.find((it) => it.startsWith('makestep '));
+    const [, threshold, limit] = line?.split(' ') ?? [];
+    expect(Number(threshold)).toBeLessThanOrEqual(Number(tolerated));
+    // It returns after the first update at the soonest.
+    expect(limit).toBe('1');
   });
 });
 
