@@ -19,7 +19,7 @@ const MUTATED: readonly string[] = [
   'tally',
   'time',
   'turn',
-  'quorum-backed',
+  'validity',
 ];
 
 /** All errors that can be planted in `core`, and the modules with them, by name. */
