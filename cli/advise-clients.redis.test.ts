@@ -107,7 +107,7 @@ describe.skipIf(!canRunOnRedis(title, 'processes'))(title, () => {
     expect(seen).toMatch(/^.{10,}$/);
     expect(seen).not.toBe('other');
     // It is released at the end.
-    expect(await tokensOf(name)).not.toContain(seen);
+    await expect.poll(() => tokensOf(name)).not.toContain(seen);
   });
 });
 
