@@ -64,7 +64,7 @@ async function plays(
   return rehearse(bench, hosts, how, { ...schedule, faults: [...faults] }, ways);
 }
 
-function of(attempts: readonly Attempt[], client: string): Attempt | undefined {
+function useOf(attempts: readonly Attempt[], client: string): Attempt | undefined {
   return attempts.find((it) => it.client === client && it.held !== null);
 }
 
@@ -137,7 +137,7 @@ async function extendsUnheeded(subject: Subject): Promise<Defect | null> {
   };
   const uses = [[use(10, ttlMs, 2.9 * ttlMs)], [use(1.35 * ttlMs, ttlMs, 3 * ttlMs)]];
   const attempts = await plays(subject, uses, [cut]);
-  const [own, other] = [of(attempts, 'c1'), of(attempts, 'c2')];
+  const [own, other] = [useOf(attempts, 'c1'), useOf(attempts, 'c2')];
   const isBeside = own?.held?.isHeld !== undefined && other !== undefined && other.acquiredMs < own.releasedMs;
   if (!isBeside || !own.believes || own.trial?.isGranted !== true || other.trial?.isGranted !== true) return null;
   const isAnswered = own.trial.sent.some(
@@ -157,7 +157,7 @@ async function reenters(subject: Subject): Promise<Defect | null> {
   const { ttlMs } = subject;
   const uses = [[use(10, ttlMs, ttlMs / 4)], [use(ttlMs / 3, ttlMs, 1.5 * ttlMs)]];
   const attempts = await plays(subject, uses, [], { reentersAfterMs: 0.4 * ttlMs });
-  const [own, other] = [of(attempts, 'c1'), of(attempts, 'c2')];
+  const [own, other] = [useOf(attempts, 'c1'), useOf(attempts, 'c2')];
   if (own?.isReentered !== true || other?.trial?.isGranted !== true) return null;
   // It harms only a program that begins work without awaiting it.
   return { ...REENTERS, isShown: subject.bench.program.sources.some(({ text }) => DETACHES.test(text)) };
@@ -168,7 +168,7 @@ async function releasesHungUp(subject: Subject): Promise<Defect | null> {
   const { ttlMs } = subject;
   const uses = [[use(10, ttlMs, ttlMs / 2)], [use(ttlMs / 5, ttlMs, ttlMs / 5)]];
   const attempts = await plays(subject, uses, [], { hangsUp: true });
-  const [own, other] = [of(attempts, 'c1'), of(attempts, 'c2')];
+  const [own, other] = [useOf(attempts, 'c1'), useOf(attempts, 'c2')];
   if (own?.held?.hangUp === undefined || own.held.isHeld === undefined || other?.trial?.isGranted !== true) return null;
   return other.acquiredMs < own.releasedMs && own.believes ? RELEASES_HUNG_UP : null;
 }
@@ -201,7 +201,7 @@ async function deletesUnwatched(subject: Subject): Promise<Defect | null> {
       forUs: Math.round(0.5 * ttlMs * 1000),
     };
     const attempts = await plays(subject, [[a, b], others, [third]], [late]);
-    const [next, last] = [of(attempts, 'c2'), of(attempts, 'c3')];
+    const [next, last] = [useOf(attempts, 'c2'), useOf(attempts, 'c3')];
     if (next?.trial?.isGranted !== true || last === undefined) continue;
     if (last.acquiredMs < next.acquiredMs + 0.75 * ttlMs) return DELETES_UNWATCHED;
   }
@@ -235,7 +235,7 @@ async function doesTwice(subject: Subject): Promise<Defect | null> {
       forUs: Math.round((ttlMs / 2) * 1000),
     };
     const attempts = await plays(subject, [[first], [use(askedMs, ttlMs, 1)]], [late]);
-    const [own, again] = [of(attempts, 'c1'), of(attempts, 'c2')];
+    const [own, again] = [useOf(attempts, 'c1'), useOf(attempts, 'c2')];
     if (own !== undefined && again?.trial?.isGranted === true && again.acquiredMs > own.leftMs) return LOOKS_BEFORE;
   }
   return null;

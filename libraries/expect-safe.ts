@@ -105,8 +105,8 @@ async function search(make: MakeLock, options: ExpectSafeOptions): Promise<SafeR
   watchdog.start('the client');
   try {
     const made = await lockFactoryOf('the client', make, commandTimeoutMs ?? undefined);
-    const isJudgedByLimits = options.nodes !== 1 || options.kinds !== undefined;
-    const subject = isJudgedByLimits ? made : { ...made, limits: new Set<Limit>() };
+    const isSimple = options.nodes === 1 && options.kinds === undefined;
+    const subject = isSimple ? { ...made, limits: new Set<Limit>() } : made;
     const result = await new Search(subject, probe, options).run();
     const safe = { ...result, untested: untestedOf(subject, options), notes: await notesOn(subject, options) };
     if (options.passTo !== undefined) writePassPage(options.passTo, safe, options);

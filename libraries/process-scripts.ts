@@ -37,7 +37,7 @@ export class ProcessScripts implements Scripts {
 
   effectOfCommand(name: string, rest: readonly string[]): Effect | null {
     const { acquiredBy } = this.senderOf(rest[0]);
-    return acquiredBy === null ? null : this.session.effects.ofCommand([name, ...rest], acquiredBy);
+    return acquiredBy === null ? null : this.session.effects.afterAcquiring([name, ...rest], acquiredBy);
   }
 
   private senderOf(key = ''): Sender {

@@ -25,12 +25,6 @@ export interface Seen {
 
 /** Nothing yet. */
 export function noCalls(): Seen {
-  const none = {
-    nodesGiven: 0,
-    nodesAsked: 0,
-    extension: false,
-    signal: false,
-    sockets: false,
-  };
+  const none = { nodesGiven: 0, nodesAsked: 0, extension: false, signal: false, sockets: false };
   return { ...none, rejection: undefined, waitsWithNodes: null, brokenOffAfter: 0 };
 }

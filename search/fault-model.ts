@@ -6,13 +6,7 @@ import type { Cluster, ResourceGuard } from '../scenarios/index.js';
  * until the claims that it voted for are over, that no more nodes forget than there are votes to spare, and that writes
  * arrive within the validity that they were checked for.
  */
-export const BOUND_IDS: readonly ['clock-drift', 'clock-step', 'restart-delay', 'data-loss', 'write-delay'] = [
-  'clock-drift',
-  'clock-step',
-  'restart-delay',
-  'data-loss',
-  'write-delay',
-];
+export const BOUND_IDS = ['clock-drift', 'clock-step', 'restart-delay', 'data-loss', 'write-delay'] as const;
 
 /** An assumption of the lock that a run may strain. */
 export type BoundId = (typeof BOUND_IDS)[number];

@@ -138,44 +138,24 @@ export class Exchange {
   }
 
   deliverRequest(message: Message, node: SimNode, copy: number, life: number): void {
-    if (message.remote !== null) {
-      this.deliverRemote(message, message.remote, node, copy, life);
-      return;
-    }
     const { context } = this;
-    const { command, owner } = message;
+    const { command, owner, remote } = message;
     const { client } = owner;
-    if (node.down || (life >= 0 && life !== node.life)) {
+    if (node.down || (life >= 0 && life !== node.life) || remote?.connection?.isBroken === true) {
       context.noteMessage(Kind.dropped, node, message, client.traceId, null);
+      remote?.connection?.unheard();
       return;
     }
     context.cause = context.noteMessage(Kind.execute, node, message, client.traceId, null);
-    if (this.byHash && !this.understands(node, message)) {
+    if (this.byHash && remote === null && !this.understands(node, message)) {
       this.links.send(message, 2 * message.send + copy, 'error', NO_SCRIPT, node, client);
       return;
     }
     const { observer, now } = context;
     observer.executes(node.index, command, now);
-    const answer = node.execute(this.policy, command, message.keys, now);
-    observer.executed(node.index, command, answer, now);
-    this.sendAnswer(message, copy, answer, node.counter.told, node);
-  }
-
-  /** The same for what is not the core's to carry out. */
-  private deliverRemote(message: Message, remote: RemoteCall, node: SimNode, copy: number, life: number): void {
-    const { context } = this;
-    const { client } = message.owner;
-    const { connection } = remote;
-    if (node.down || (life >= 0 && life !== node.life) || connection?.isBroken === true) {
-      context.noteMessage(Kind.dropped, node, message, client.traceId, null);
-      connection?.unheard();
-      return;
-    }
-    context.cause = context.noteMessage(Kind.execute, node, message, client.traceId, null);
-    context.observer.executes(node.index, message.command, context.now);
-    const answer = remote.execute(message);
-    const { told } = remote;
-    context.observer.executed(node.index, message.command, answer ?? 'no', context.now);
+    const answer = remote === null ? node.execute(this.policy, command, message.keys, now) : remote.execute(message);
+    const told = remote === null ? node.counter.told : remote.told;
+    observer.executed(node.index, command, answer ?? 'no', now);
     if (answer !== null) this.sendAnswer(message, copy, answer, told, node);
   }
 

@@ -109,28 +109,7 @@ export class Links {
       if (this.cuts && now < (this.cutUntil[link] ?? 0)) isLost = true;
       if (this.holds) heldUs = Math.max(0, (this.heldUntil[link] ?? 0) - now);
     }
-    if (isLost || fate.duplicateDelayUs >= 0 || fate.resendAfterUs >= 0) {
-      this.sendTroubled(message, answer, counter, from, to, link, heldUs, isLost);
-      return;
-    }
-    const at = this.arrive(message, link, answer, counter, to, 0, heldUs + fate.delayUs, context.trace.pass());
-    if (at - now > observer.slowUs) observer.troubled(at, now);
-  }
-
-  /** A message that is lost, comes twice or is sent again, as its fate says or because its link is cut. */
-  private sendTroubled(
-    message: Message,
-    answer: Answer | null,
-    counter: number,
-    from: Process,
-    to: Process,
-    link: number,
-    heldUs: number,
-    isLost: boolean,
-  ): void {
-    const { context } = this;
-    const { now, observer } = context;
-    const { lost, delayUs, duplicateDelayUs, resendAfterUs } = this.fate;
+    const { lost, delayUs, duplicateDelayUs, resendAfterUs } = fate;
     const seq = isLost ? context.noteMessage(Kind.lost, from, message, to.traceId, answer) : context.trace.pass();
     if (resendAfterUs >= 0 && answer === null) this.planResend(message, resendAfterUs, from, seq);
     if (isLost) {

@@ -138,14 +138,15 @@ export class Queue {
     } else if (precedes(last, event)) {
       if (this.nearCount > LONGEST_WALK) this.pushFar(event);
       else this.put(last, event, null);
-    } else if (this.nearCount > LONGEST_WALK) {
-      this.pushInLongList(event, first);
     } else {
       // It goes ahead of the last one, so that the walk needs no other end.
-      const { at, rank } = event;
       let before: QueueEvent | null = null;
       let after: QueueEvent = first;
-      while (after.at < at || (after.at === at && after.rank < rank)) {
+      for (let walked = 0; precedes(after, event); walked++) {
+        if (walked === LONGEST_WALK) {
+          this.pushFar(event);
+          return;
+        }
         before = after;
         after = after.next as QueueEvent;
       }
@@ -159,21 +160,6 @@ export class Queue {
     event.rank = waitedRank(event.rank, order, timersFirst);
     event.life = life;
     this.push(event);
-  }
-
-  /** Puts an event ahead of the last one of a list that may be too long to walk through. */
-  private pushInLongList(event: QueueEvent, first: QueueEvent): void {
-    let before: QueueEvent | null = null;
-    let after: QueueEvent = first;
-    for (let walked = 0; precedes(after, event); walked++) {
-      if (walked === LONGEST_WALK) {
-        this.pushFar(event);
-        return;
-      }
-      before = after;
-      after = after.next as QueueEvent;
-    }
-    this.put(before, event, after);
   }
 
   private pushFar(event: QueueEvent): void {

@@ -4,6 +4,9 @@ import { Effects } from './effect.js';
 
 beforeAll(loadLua);
 
+const ACQUIRING = { isAcquiring: true, acquiredBy: null };
+const HOLDING = { isAcquiring: false, acquiredBy: null };
+
 const ONE_FOR_ALL = `local value = redis.call('GET', KEYS[1])
 if ARGV[1] == 'lock' then
   if value then return 0 end
@@ -21,10 +24,7 @@ test.each([
   ['unlock', true, { operation: 'release', keys: ['a'], value: 'f00', ttlMs: 0 }],
 ])('a script for everything is known by what it does: %s', (operation, isAcquiring, effect) => {
   expect(
-    new Effects().ofScript(ONE_FOR_ALL, ['1', 'a', operation, 'f00', '900'], {
-      isAcquiring: isAcquiring,
-      acquiredBy: null,
-    }),
+    new Effects().ofScript(ONE_FOR_ALL, ['1', 'a', operation, 'f00', '900'], isAcquiring ? ACQUIRING : HOLDING),
   ).toEqual(effect);
 });
 
@@ -35,15 +35,13 @@ test.each([
   ['return 0', 'return 0', undefined],
 ])('a script that acquires with %s, and refuses with %s', (acquired, refused, isInverted) => {
   const script = `if redis.call('exists', KEYS[1]) == 1 then ${refused} end redis.call('set', KEYS[1], ARGV[1]) ${acquired}`;
-  expect(new Effects().ofScript(script, ['1', 'a', 'f00'], { isAcquiring: true, acquiredBy: null })?.isInverted).toBe(
-    isInverted,
-  );
+  expect(new Effects().ofScript(script, ['1', 'a', 'f00'], ACQUIRING)?.isInverted).toBe(isInverted);
 });
 
 test('a value may be a number, and a TTL none', () => {
   const set = "return redis.call('set', KEYS[1], ARGV[1], 'nx')";
   const effects = new Effects();
-  expect(effects.ofScript(set, ['1', 'a', '42'], { isAcquiring: true, acquiredBy: null })).toEqual({
+  expect(effects.ofScript(set, ['1', 'a', '42'], ACQUIRING)).toEqual({
     operation: 'acquire',
     keys: ['a'],
     value: '42',
@@ -57,7 +55,7 @@ test.each([
 ])('a member of a sorted set ends with its score where that is a time: %s', (score, ttlMs) => {
   const set = `local now = redis.call('TIME')[1] * 1000
 redis.call('zadd', KEYS[1], ${score}, ARGV[1]) return redis.call('pexpire', KEYS[1], ARGV[2] + 1000)`;
-  expect(new Effects().ofScript(set, ['1', 'a', 'f00', '900'], { isAcquiring: true, acquiredBy: null })).toMatchObject({
+  expect(new Effects().ofScript(set, ['1', 'a', 'f00', '900'], ACQUIRING)).toMatchObject({
     value: 'f00',
     ttlMs,
   });
@@ -66,7 +64,7 @@ redis.call('zadd', KEYS[1], ${score}, ARGV[1]) return redis.call('pexpire', KEYS
 test.each(['hset', 'sadd', 'rpush', 'zadd'])('a value may be in a collection: %s', (command) => {
   const rest = command === 'hset' ? 'ARGV[2], 1' : command === 'zadd' ? '1, ARGV[2]' : 'ARGV[2]';
   const set = `redis.call('${command}', KEYS[1], ${rest}) return redis.call('pexpire', KEYS[1], ARGV[1])`;
-  expect(new Effects().ofScript(set, ['1', 'a', '900', 'f00'], { isAcquiring: true, acquiredBy: null })).toEqual({
+  expect(new Effects().ofScript(set, ['1', 'a', '900', 'f00'], ACQUIRING)).toEqual({
     operation: 'acquire',
     keys: ['a'],
     value: 'f00',
@@ -78,7 +76,7 @@ test('what a script does with one token it does with another', () => {
   const effects = new Effects();
   const set = "return redis.call('set', KEYS[1], ARGV[1], 'px', ARGV[2])";
   for (const value of ['5f7c01d2-93ab-4f00', 'a81b77d0-0000-4f11'])
-    expect(effects.ofScript(set, ['1', 'a', value, '900'], { isAcquiring: true, acquiredBy: null })).toEqual({
+    expect(effects.ofScript(set, ['1', 'a', value, '900'], ACQUIRING)).toEqual({
       operation: 'acquire',
       keys: ['a'],
       value,
@@ -89,17 +87,14 @@ test('what a script does with one token it does with another', () => {
 test('what a script makes of a token is found for each', () => {
   const effects = new Effects();
   const set = "return redis.call('set', KEYS[1], 'by ' .. string.sub(ARGV[1], 1, 4))";
-  const stored = (token: string): unknown =>
-    effects.ofScript(set, ['1', 'a', token], { isAcquiring: true, acquiredBy: null })?.value;
+  const stored = (token: string): unknown => effects.ofScript(set, ['1', 'a', token], ACQUIRING)?.value;
   expect([stored('5f7c01d2-93ab-4f00'), stored('a81b77d0-0000-4f11')]).toEqual(['by 5f7c', 'by a81b']);
 });
 
 test('nothing is said of a script that only looks, or fails', () => {
   const effects = new Effects();
-  expect(
-    effects.ofScript("return redis.call('get', KEYS[1])", ['1', 'a', 'f00'], { isAcquiring: true, acquiredBy: null }),
-  ).toBeNull();
-  expect(effects.ofScript('return redis.call(', ['1', 'a', 'f00'], { isAcquiring: true, acquiredBy: null })).toBeNull();
+  expect(effects.ofScript("return redis.call('get', KEYS[1])", ['1', 'a', 'f00'], ACQUIRING)).toBeNull();
+  expect(effects.ofScript('return redis.call(', ['1', 'a', 'f00'], ACQUIRING)).toBeNull();
 });
 
 test('what a script does is found for the keys and the token that it is given, whatever was asked before', () => {
@@ -107,20 +102,14 @@ test('what a script does is found for the keys and the token that it is given, w
   const effects = new Effects();
   const tokens = ['b1c6f1d2-6f55-4b9e-9d38-2f1f5b1f9a01', 'b1c6f1d2-6f55-4b9e-9d38-2f1f5b1f9a02'];
   for (const value of [tokens[0], tokens[0], tokens[1]])
-    expect(effects.ofScript(release, ['1', 'a', value ?? ''], { isAcquiring: false, acquiredBy: null })).toMatchObject({
+    expect(effects.ofScript(release, ['1', 'a', value ?? ''], HOLDING)).toMatchObject({
       keys: ['a'],
       value,
     });
-  expect(
-    effects.ofScript(release, ['1', 'b', tokens[1] ?? ''], { isAcquiring: false, acquiredBy: null }),
-  ).toMatchObject({ keys: ['b'] });
+  expect(effects.ofScript(release, ['1', 'b', tokens[1] ?? ''], HOLDING)).toMatchObject({ keys: ['b'] });
   const set = "return redis.call('set', KEYS[1], ARGV[1])";
-  expect(effects.ofScript(set, ['1', 'b', tokens[1] ?? ''], { isAcquiring: false, acquiredBy: null })?.operation).toBe(
-    'extend',
-  );
-  expect(effects.ofScript(set, ['1', 'b', tokens[1] ?? ''], { isAcquiring: true, acquiredBy: null })?.operation).toBe(
-    'acquire',
-  );
+  expect(effects.ofScript(set, ['1', 'b', tokens[1] ?? ''], HOLDING)?.operation).toBe('extend');
+  expect(effects.ofScript(set, ['1', 'b', tokens[1] ?? ''], ACQUIRING)?.operation).toBe('acquire');
 });
 
 const BY_FIELD = "return redis.call('hset', KEYS[1], 'owner', ARGV[1]) + redis.call('pexpire', KEYS[1], ARGV[2])";
@@ -154,7 +143,7 @@ test.each([
   ['zscore', null],
 ])('%s is known by what it does to a member', (name, effect) => {
   const acquiredBy = ['eval', BY_SCORE, '1', 'a', 'f00', '900'];
-  expect(new Effects().ofCommand([name, 'a', 'f00'], acquiredBy)).toEqual(effect);
+  expect(new Effects().afterAcquiring([name, 'a', 'f00'], acquiredBy)).toEqual(effect);
 });
 
 test("what belongs to another's token is none of its own", () => {

@@ -140,17 +140,12 @@ export class Effects {
     return this.of({ verb: 'eval', text }, given, sender);
   }
 
-  /** What a command does that is neither, to keys that these words have made; `null` if nothing was found that it does. */
-  ofCommand(words: readonly string[], acquiredBy: readonly string[]): Effect | null {
-    return this.afterAcquiring(words, acquiredBy);
-  }
-
   /** The same command goes to node after node. */
   private of(body: Body, given: readonly string[], sender: Sender): Effect | null {
     const { latest } = this;
     if (latest !== null && isSame(latest, body, given, sender)) return latest.effect;
     const effect = this.foundBy(body, given, sender);
-    this.latest = { body, given, sender: { ...sender }, effect };
+    this.latest = { body, given, sender, effect };
     return effect;
   }
 
@@ -245,9 +240,9 @@ export class Effects {
 
   /**
    * What a command does to the keys that another one has made, which may be collections: it removes them, or has them end at
-   * another time.
+   * another time. `null` if nothing was found that it does.
    */
-  private afterAcquiring(words: readonly string[], acquiredBy: readonly string[]): Effect | null {
+  afterAcquiring(words: readonly string[], acquiredBy: readonly string[]): Effect | null {
     const together = withoutTokens([...words, ...acquiredBy]);
     const name = together.join('\0');
     let known = this.knownAfter.get(name);

@@ -27,7 +27,7 @@ export interface Scripts {
   effectOf(text: string, rest: readonly string[]): Effect | null;
   /** What a function does, with what follows its name in `FCALL`. */
   effectOfFunction(name: string, rest: readonly string[]): Effect | null;
-  /** What any other command does to keys of whoever sends it. */
+  /** What any other command does to the keys of the process that sends it. */
   effectOfCommand(name: string, rest: readonly string[]): Effect | null;
 }
 

@@ -1,7 +1,7 @@
 import type { PropertyId } from '../../scenarios/index.js';
 
 /** Kinds of violations, with the names of the matrix. If a run has several, the first of this list is shown first. */
-export const VIOLATION_KINDS: readonly [
+export const VIOLATION_KINDS = [
   'belief',
   'state',
   'effect',
@@ -15,21 +15,7 @@ export const VIOLATION_KINDS: readonly [
   'token',
   'rejection',
   'unavailable',
-] = [
-  'belief',
-  'state',
-  'effect',
-  'acquisition',
-  'lifetime',
-  'leak',
-  'continuity',
-  'hang',
-  'signal',
-  'margin',
-  'token',
-  'rejection',
-  'unavailable',
-];
+] as const;
 
 /** Kind of a violation: one of {@link VIOLATION_KINDS}. */
 export type ViolationKind = (typeof VIOLATION_KINDS)[number];

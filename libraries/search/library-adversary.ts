@@ -187,7 +187,7 @@ export class LibraryAdversary implements Adversary {
   private overtaking({ atUs, ttlMs, resources }: LockPlan): { readonly holdUs: number; readonly beside: LockPlan } {
     const { tasks } = this;
     const ttlUs = ttlMs * 1000;
-    const afterUs = ttlUs + tasks.between(5_000, ttlUs / 2);
+    const afterUs = ttlUs + tasks.between(ttlUs / 50, ttlUs / 2);
     const holdUs = afterUs + tasks.between(ttlUs / 10, ttlUs / 2);
     return { holdUs, beside: plainLock(atUs + afterUs, ttlMs, { holdUs: ttlUs, resources }) };
   }
