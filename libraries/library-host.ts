@@ -31,6 +31,7 @@ import type { ProcessNetwork } from './net/process-network.js';
 import { isGreeting, Segment } from './net/segment.js';
 import { ProcessScripts } from './process-scripts.js';
 import { LibraryTimer, ProcessTimers } from './process-timers.js';
+import { RandomPurpose } from './random-words.js';
 import type { Sent, Wire } from './redis/client.js';
 import { type Meaning, meaningOf } from './redis/meaning.js';
 import { RemoteCommands } from './redis/remote.js';
@@ -128,11 +129,12 @@ export abstract class LibraryHost extends ClientProcess implements LibraryProces
   random(): number {
     const lock = this.task;
     const ppm = lock === null ? 500_000 : this.host.jitterPpm(lock, this.randomCalls++);
-    return (ppm + (this.randomWord() >>> 0) / 2 ** 32) / 1_000_000;
+    const word = this.session.randomWords.next(this.index, this.life, RandomPurpose.numbers);
+    return (ppm + (word >>> 0) / 2 ** 32) / 1_000_000;
   }
 
   randomWord(): number {
-    return this.session.wordOf(this.index, this.life);
+    return this.session.randomWords.next(this.index, this.life, RandomPurpose.bytes);
   }
 
   // ——— library code, and what is looked at after it ———

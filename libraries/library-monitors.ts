@@ -36,6 +36,8 @@ interface Judges {
 /** The monitors of a run of libraries. */
 export class LibraryMonitors extends Monitors {
   private readonly givenBack = new Set<SimLock>();
+  /** Locks that were over as they were handed over, and so held for no time. */
+  private readonly overAtOnce = new Set<SimLock>();
   /** Hears of processes of nodes that die, and of nodes that are back. */
   machines: Machines | null = null;
   private judging: Judges | null = null;
@@ -141,7 +143,7 @@ export class LibraryMonitors extends Monitors {
 
   private says(lock: SimLock, now: TrueTime): void {
     const { deadline } = lock.state.hold;
-    if (lock.believing && deadline < LONGEST_US)
+    if (lock.believing && deadline < LONGEST_US && !this.overAtOnce.has(lock))
       this.judges.margin.believes(lock, lock.client.clock.when(deadline, now), now);
   }
 
@@ -153,17 +155,19 @@ export class LibraryMonitors extends Monitors {
   override claimed(lock: SimLock, now: TrueTime): void {
     this.judges.calls.acquired(lock, now);
     super.claimed(lock, now);
+    if (lock.client.clock.read(now) >= lock.state.hold.deadline) this.overAtOnce.add(lock);
     this.says(lock, now);
   }
 
   override extended(lock: SimLock, now: TrueTime): void {
     super.extended(lock, now);
+    this.overAtOnce.delete(lock);
     this.says(lock, now);
   }
 
   override ended(lock: SimLock, cause: HoldEndCause, now: TrueTime): void {
     if (cause === 'released' && lock.client.clock.read(now) < lock.state.hold.deadline) this.givenBack.add(lock);
-    if (cause !== 'crashed') this.judges.margin.believes(lock, now, now);
+    if (cause !== 'crashed' && !this.overAtOnce.has(lock)) this.judges.margin.believes(lock, now, now);
     super.ended(lock, cause, now);
   }
 

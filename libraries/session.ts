@@ -1,5 +1,5 @@
 import { allNodes, NO_NODES, type NodeSet } from '../core/index.js';
-import { nodeName, RandomStreams, type SimLock, type SimNode, type World } from '../sim/index.js';
+import { nodeName, type SimLock, type SimNode, type World } from '../sim/index.js';
 import { printable } from '../text/printable.js';
 import { sha1 } from '../wire/index.js';
 import type { Frame } from './frames.js';
@@ -13,6 +13,7 @@ import { nodeAt } from './net/addresses.js';
 import type { ByteLine, Trouble } from './net/byte-log.js';
 import { type NetworkUser, ProcessNetwork } from './net/process-network.js';
 import { Origins } from './origins.js';
+import { RandomWords } from './random-words.js';
 import { toBytes } from './redis/bytes.js';
 import type { Wire } from './redis/client.js';
 import { Effects } from './redis/effect.js';
@@ -96,10 +97,6 @@ const PLAUSIBLE_MS = 366 * 24 * 3600 * 1000;
 /** For all runs of a thread, made when Lua is loaded. */
 let effects: Effects | null = null;
 
-const STREAMS = new RandomStreams('lockstep guests');
-/** Streams of a process's later lives begin here. */
-const LIFE = 1 << 16;
-
 /** What the libraries of one run share: who is active, the names of tokens, the servers, what went wrong. */
 export class Session {
   /** The nodes of the run; there from its beginning on. */
@@ -107,6 +104,7 @@ export class Session {
   /** The process whose library code has run in this event, and is being drained. */
   active: LibraryProcess | null = null;
   readonly names: RunNames;
+  readonly randomWords: RandomWords = new RandomWords();
   readonly uncaughtErrors: Uncaught[] = [];
   /** What is wrong with what clients were told: locks that are over already, and signals that nobody needs any more. */
   readonly told: ClientViolation[] = [];
@@ -138,7 +136,6 @@ export class Session {
   private readonly networks = new Map<number, ProcessNetwork>();
   /** Nodes whose machines are off. */
   private readonly off = new Set<number>();
-  private readonly words = new Map<number, () => number>();
   private readonly calls = new Set<OpenCall>();
   /** When each process last sent something, µs. */
   private readonly sentAt = new Map<string, number>();
@@ -202,18 +199,6 @@ export class Session {
   refuse(wrong: string): UnsupportedClient {
     this.refusal ??= new UnsupportedClient(`${this.subject.name}: ${wrong}`);
     return this.refusal;
-  }
-
-  /** A process's next random word: the same in every run of a schedule. */
-  wordOf(process: number, life: number): number {
-    const key = process + LIFE * life;
-    let next = this.words.get(key);
-    if (next === undefined) {
-      const stream = STREAMS.stream(key, 0);
-      next = () => stream.word();
-      this.words.set(key, next);
-    }
-    return next();
   }
 
   /** What answers the commands that reach a node. */
