@@ -45,21 +45,10 @@ function differing<T extends object>(fields: T, base: T): Partial<T> | undefined
 /** By policy: what it is with a timing, by that in words. The same few are asked for in every run of a search. */
 const timed = new WeakMap<Policy, Map<string, Policy>>();
 
-/** By timing: the policy that was asked about last, and what it is with that. */
-const lastTimed = new WeakMap<ClientTiming, { readonly policy: Policy; readonly own: Policy }>();
-
 /** A policy with what one client has for itself. */
 export function policyWithTiming(policy: Policy, timing: ClientTiming | undefined): Policy {
   if (timing === undefined) return policy;
-  const last = lastTimed.get(timing);
-  if (last?.policy === policy) return last.own;
-  const own = knownWithTiming(policy, timing);
-  lastTimed.set(timing, { policy, own });
-  return own;
-}
-
-/** The same for equal timings, each of which may be an object of its own. */
-function knownWithTiming(policy: Policy, { clock, deadline }: ClientTiming): Policy {
+  const { clock, deadline } = timing;
   let known = timed.get(policy);
   if (known === undefined) {
     known = new Map();

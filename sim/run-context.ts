@@ -8,9 +8,6 @@ import type { SimLock } from './sim-lock.js';
 import { type TrueTime, trueTime } from './time.js';
 import { type Detail, Kind, Trace } from './trace.js';
 
-/** By key: the list of it alone, which is what most locks have. */
-const ONE_KEY: (readonly number[])[] = [];
-
 /**
  * What happened so far: true time, the trace with its hash, and the numbers given to tokens and resources. All parts of
  * the world tell it what they do; it tells the observer.
@@ -82,15 +79,6 @@ export class RunContext {
     if (resourceCount < resources.length) resources[resourceCount] = resource;
     else resources.push(resource);
     return this.resourceCount++;
-  }
-
-  /** The keys of resources, with this put before their names. */
-  keysOf(prefix: string, resources: readonly string[]): readonly number[] {
-    const [only] = resources;
-    if (resources.length > 1 || only === undefined) return resources.map((resource) => this.keyOf(prefix + resource));
-    const key = this.keyOf(prefix === '' ? only : prefix + only);
-    while (ONE_KEY.length <= key) ONE_KEY.push([ONE_KEY.length]);
-    return ONE_KEY[key] ?? [key];
   }
 
   resourceOf(key: number): string {

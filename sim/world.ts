@@ -196,14 +196,6 @@ export class World implements WorldView, WatchedWorld, ClientHost {
       }
       case EventKind.expiry:
         return (subject as SimNode).expire(event);
-      default:
-        return this.handleRare(event, subject);
-    }
-  }
-
-  /** The same for what comes less often: by itself, so that the engine can put what comes often into one piece of code. */
-  private handleRare(event: QueueEvent, subject: object | null): boolean {
-    switch (event.kind) {
       case EventKind.call: {
         const client = event.process as ClientProcess;
         const lock = subject as SimLock;
@@ -267,9 +259,12 @@ export class World implements WorldView, WatchedWorld, ClientHost {
   private call(client: ClientProcess, lock: SimLock): void {
     // Numbered when they are first used: when they were planned may differ between a drawn run and its replay.
     lock.life = client.life;
-    const { context } = this;
-    lock.resources = context.keysOf('', lock.plan.resources);
-    lock.keys = client.keyPrefix === '' ? lock.resources : context.keysOf(client.keyPrefix, lock.plan.resources);
+    lock.resources = lock.plan.resources.map((resource) => this.context.keyOf(resource));
+    const { keyPrefix } = client;
+    lock.keys =
+      keyPrefix === ''
+        ? lock.resources
+        : lock.plan.resources.map((resource) => this.context.keyOf(keyPrefix + resource));
     lock.list =
       this.policy.habits.nodesFrom === 'connected' ? this.links.connected(client.index, client.list) : client.list;
     client.acquire(lock);
