@@ -140,10 +140,13 @@ export function slewCost(driftPpm: number): string {
   return `a second takes ${Math.ceil(1_000_000 / slewRatePpm(driftPpm) / 60)} min`;
 }
 
+/** Returns when chronyd has set the clock: after its first update, which steps. It asks each second, also a chronyd that is not there yet. */
+const CLOCK_IS_SET = '/usr/bin/chronyc waitsync 0 0 0 1';
+
 /**
  * Clocks are stepped only at the first update of a chronyd that starts, and else slewed, slowly; of a step while it runs, a
- * lock withstands so much. The threshold is what chrony-wait tolerates: it waits for no slew. The limit is 1 since
- * chrony-wait returns after that update: no later one may step.
+ * lock withstands so much. The limit is 1 since nothing that locks starts before that update: no later one may step. What is
+ * off by less than the threshold is slewed within minutes.
  */
 export function slewLines(driftPpm: number, withstoodUs: number): Lines {
   const step = withstoodUs === 0 ? 'a step' : `a step of more than ${inWords(withstoodUs)}`;
@@ -158,7 +161,7 @@ export function slewLines(driftPpm: number, withstoodUs: number): Lines {
       'makestep 0.1 1',
       `maxslewrate ${slewRatePpm(driftPpm)}`,
       'leapsecmode slew',
-      '# the unit of what locks (and of Redis, if it is not below) needs Requires= and After=chrony-wait.service',
+      `# the unit of what locks (and of Redis, if it is not below) needs ExecStartPre=+${CLOCK_IS_SET}`,
     ],
     command: 'systemctl restart chrony',
   };
@@ -171,15 +174,15 @@ export function clockOrderLines({ supervisor, unit }: Pick<SystemNode, 'supervis
   if (ordered === null) return [];
   return [
     {
-      ...dropIn(ordered, 'after-clock'),
+      // The last of the files there by its name: hold-back.conf limits the start, and this wait has no limit.
+      ...dropIn(ordered, 'wait-for-clock'),
       lines: [
-        '[Unit]',
-        '# no start before the clock is set: without a time source for 3 min it stays down, until started by hand',
-        '# a restart of chrony restarts this unit as well',
-        'Requires=chrony-wait.service',
-        'After=chrony-wait.service time-sync.target',
+        '[Service]',
+        '# each start waits until chrony has set the clock; without a time source it waits on',
+        `ExecStartPre=+${CLOCK_IS_SET}`,
+        'TimeoutStartSec=infinity',
       ],
-      command: 'systemctl daemon-reload && systemctl start chrony-wait  # fails unless chrony has set the clock',
+      command: `systemctl daemon-reload && timeout 60 ${CLOCK_IS_SET}  # fails unless chrony sets the clock`,
     },
   ];
 }
