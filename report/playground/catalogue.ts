@@ -35,7 +35,7 @@ export function storedCatalogue(scenarios: readonly Scenario[]): StoredCatalogue
 }
 
 /** Longer stories are cut, characters: they are a tenth of the page, and the picture beside them shows the rest. */
-const MOST_STORY = 360;
+const MOST_STORY = 340;
 
 /** As many whole sentences as there is room for, with a mark where some are missing. */
 function shortened(story: string): string {
