@@ -289,7 +289,10 @@ describe.skipIf(!canRun(clock, 'chrony', noChronyd))(clock, () => {
     const chronyd = (name: string, lines: readonly string[]): string => {
       const conf = join(folder, `${name}.conf`);
       const socket = join(folder, `${name}.sock`);
-      writeFileSync(conf, [...lines, 'cmdport 0', `bindcmdaddress ${socket}`, `pidfile ${folder}/${name}.pid`].join('\n'));
+      writeFileSync(
+        conf,
+        [...lines, 'cmdport 0', `bindcmdaddress ${socket}`, `pidfile ${folder}/${name}.pid`].join('\n'),
+      );
       // -x: the clock of this machine is left alone.
       start('chronyd', ['-x', '-d', '-f', conf]);
       return socket;
