@@ -1,7 +1,8 @@
-import { existsSync, readdirSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { canRunOnRedis } from '../testing/can-run.js';
 import { isRequired, type Provision, ProvisionError, provision } from './index.js';
 
@@ -80,7 +81,6 @@ describe('LOCKSTEP_REDIS', () => {
 });
 
 describe.skipIf(!canRunOnRedis('own server processes', 'processes'))('own server processes', () => {
-  const folders = () => readdirSync(tmpdir()).filter((name) => name.startsWith('lockstep-redis-'));
   let nodes: Provision;
   beforeAll(async () => {
     nodes = await provision({ nodes: 2, sources: ['processes'] });
@@ -132,13 +132,17 @@ describe.skipIf(!canRunOnRedis('own server processes', 'processes'))('own server
   });
 
   test('leave nothing behind when they are stopped', async () => {
-    const before = folders();
+    // Other tests start nodes at the same time: a folder for temporary files of its own tells whose they are.
+    const temporary = mkdtempSync(join(tmpdir(), 'lockstep-provisioner-'));
+    vi.stubEnv('TMPDIR', temporary);
     const listeners = process.listenerCount('exit');
     const some = await provision({ nodes: 1, sources: ['processes'] });
+    vi.unstubAllEnvs();
     const url = some.urls[0] ?? '';
-    const own = folders().filter((name) => !before.includes(name));
+    expect(readdirSync(temporary)).toHaveLength(1);
     await some.stop();
-    expect(own.some((name) => existsSync(`${tmpdir()}/${name}`))).toBe(false);
+    expect(readdirSync(temporary)).toEqual([]);
+    rmSync(temporary, { recursive: true });
     expect(await messageOf(given(url, 1))).toContain('no Redis answers');
     expect(process.listenerCount('exit')).toBe(listeners);
   });
