@@ -1,7 +1,9 @@
 import { expect, it } from 'vitest';
+import type { Fault } from '../scenarios/index.js';
 import { lockFactoryOf } from './lock-factory.js';
 import type { MakeLock } from './lock-under-test.js';
 import { replayLibraries } from './run.js';
+import { kindOf } from './search/kinds.js';
 import { plan, scheduleOf } from './testing/schedules.js';
 
 /** How a lock that nothing keeps alive says that it is lost, `afterMs` after it was acquired. */
@@ -51,3 +53,28 @@ it.each<Says>(['by a flag', 'by a signal', 'by an expiration in the past'])(
     expect(await overlap(1_100, says)).toEqual([]);
   },
 );
+
+/** A lock on one node whose timer for its end is set anew by a timer that fires before it. */
+const renewed: MakeLock = ({ nodes: [node] }) => ({
+  async acquire(resource, ttlMs) {
+    if ((await node?.set(resource, 'mine', 'PX', ttlMs, 'NX')) !== 'OK') return null;
+    const over = new AbortController();
+    const expiry = setTimeout(() => over.abort(), 900);
+    setTimeout(() => {
+      clearTimeout(expiry);
+      setTimeout(() => over.abort(), 0);
+    }, 500);
+    return { signal: over.signal, release: async () => {} };
+  },
+});
+
+it.each([
+  ['before a timer could end it', renewed, 2_100_500, []],
+  ['long after that', losing(9_000, 'by a signal'), 2_200_000, ['state']],
+] as const)('a paused client wakes after the end of its lock, and releases it %s', async (_, make, holdUs, kinds) => {
+  const faults: readonly Fault[] = [{ kind: 'pause', process: 'c1', atUs: 100_000, forUs: 2_002_000 }];
+  const drawn = scheduleOf([[plan(0, holdUs)]], { faults });
+  const schedule = { ...drawn, cluster: { ...drawn.cluster, nodes: 1 } };
+  const { violations } = await replayLibraries(await lockFactoryOf('a lock', make, 500), schedule);
+  expect(violations.map((it) => kindOf(it)).filter((kind) => kind === 'state')).toEqual(kinds);
+});

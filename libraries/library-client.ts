@@ -275,6 +275,7 @@ export class LibraryClient extends LibraryHost {
     this.context.called(Kind['release-call'], lock);
     this.session.judge.givesBack(lock, this.context.now);
     this.context.ended(lock, 'released');
+    this.session.heldPauses.over(this.name, this.context.now);
     // No phase says so: what is sent for it may be sent bit by bit, and counts when it has returned.
     hold.releasing = true;
     const done = this.session.opens(this, 'release');

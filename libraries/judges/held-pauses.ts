@@ -18,7 +18,7 @@ export class HeldPauses {
     this.pauses.push({ client, sinceUs, untilUs });
   }
 
-  /** A process says that its lock is over. A timer that it set as it woke is as good as one that was due. */
+  /** A process says that its lock is over, or releases it. A timer that it set as it woke is as good as one that was due. */
   over(client: string, atUs: number): void {
     for (const pause of this.pauses)
       if (pause.client === client && atUs > pause.untilUs && atUs <= pause.untilUs + SHORTEST_TIMER_US)

@@ -1,7 +1,7 @@
 import { Redis as IoRedis, type Redis } from 'ioredis';
 import { expect, it } from 'vitest';
 import type { Operation } from '../../core/index.js';
-import { type Fate, type Fault, plainCluster } from '../../scenarios/index.js';
+import { type Fate, type Fault, plainCluster, type Schedule } from '../../scenarios/index.js';
 import { lockFactoryOf } from '../lock-factory.js';
 import type { LockUnderTest, MakeLock } from '../lock-under-test.js';
 import { replayLibraries } from '../run.js';
@@ -133,6 +133,16 @@ it('tells of a free lock that is not given, to one who asks alone, with a majori
   expect(await found(make, [], [lost])).toEqual([]);
   const majority = ['n0', 'n1', 'n2'].map((node): Fault => ({ ...dead, node }));
   expect(await found(make, majority)).toEqual([]);
+});
+
+it('takes a lock for no free one whose SET arrives long after its attempt, and after its DEL', async () => {
+  const fates = ['n0', 'n1', 'n2'].flatMap((node): Fate[] => [
+    { client: 'c1', operation: 'acquire', node, direction: 'request', delayUs: 9_900_000 },
+    { client: 'c1', operation: 'acquire', node, direction: 'reply', lost: true },
+  ]);
+  const drawn = scheduleOf([[plan(0, 400_000, { ttlMs: 4_000 })], [plan(10_000_000, 400_000)]], { fates });
+  const schedule: Schedule = { ...drawn, cluster: { ...drawn.cluster, link: 'reordering' } };
+  expect((await replayLibraries(await lockFactoryOf('a lock', lockWith({}), 500), schedule)).violations).toEqual([]);
 });
 
 it('takes a node for cut off that comes back from a crash meanwhile', async () => {

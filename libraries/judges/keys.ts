@@ -155,10 +155,13 @@ export class Keys {
   isTaken(lock: SimLock, now: TrueTime): boolean {
     return this.kept.some((keys, node) => {
       if (this.world.nodes[node]?.down) return false;
-      return [...keys.values()].some(({ token }) => {
+      return [...keys.values()].some(({ token, sinceUs, byExtension }) => {
         const owner = this.world.ownerOf(token);
         if (owner === null || owner === lock || !sharesResource(owner, lock)) return false;
-        return now - this.uselessSince(token, owner, now) <= 2 * longestTtlUs(owner);
+        const overUs = this.uselessSince(token, owner, now);
+        // A partition may have delayed the SET beyond the attempt, and delivered its DEL before it.
+        const lastUs = byExtension ? overUs : Math.max(overUs, sinceUs);
+        return now - lastUs <= 2 * longestTtlUs(owner);
       });
     });
   }
