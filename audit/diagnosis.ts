@@ -161,10 +161,10 @@ const FAILS_OVER: Defect = {
 };
 
 /** What it does where no majority of its nodes is there. */
-function errorDefects({ how, seen: { unreached } }: Pick<FoundLock, 'how' | 'seen'>): Defect[] {
+function errorDefects({ how, seen: { unreached, worksUnasked } }: Pick<FoundLock, 'how' | 'seen'>): Defect[] {
   if (how.asksOne && unreached?.attempt.held != null) return [FAILS_OVER];
   const trial = unreached?.attempt.trial;
-  if (unreached?.attempt.held == null || trial?.isGranted !== false) return [];
+  if (unreached === null || trial?.isGranted !== false || (unreached.attempt.held === null && !worksUnasked)) return [];
   const { nodes } = unreached;
   const isOne = nodes === 1;
   const isAsked = trial.sent.some(({ operation }) => operation === 'acquire');

@@ -56,8 +56,9 @@ export interface Seen extends Omit<TwoTasks, 'besides'>, InOutages {
   readonly handsBack: boolean;
   /** Its key has no end, and another process takes it over where its holder has died: by what is not known. */
   readonly takenOver: boolean;
-  /** Without the lock, it has done of its own work all that it does with it. */
+  /** Without the lock, it has done of its own work all that it does with it: refused, and where its node is dead. */
   readonly worksRefused: boolean;
+  readonly worksUnasked: boolean;
   /** A process that asks again, long after its lock has run out, sends nothing, and has it. */
   readonly remembers: boolean;
   /** The release of one whose key expires meanwhile deletes that of the next, and a third process acquires. */
@@ -107,6 +108,7 @@ export async function examine(
   const sentMs = (how.fixedTtlMs === null ? bare : alone)?.trial?.ttlMs ?? Number.NaN;
   const [natural] = ownWork ? await plays([use(10, ttlMs, 1)], { naturally: true }) : [];
   const { besides, ...tasks } = await twoTasks(bench, hosts, known, ttlMs);
+  const outages = await inOutages(bench, hosts, known, ttlMs);
   const shown = await targetedDefects({ bench, hosts, how: { ...known, besides }, ttlMs, alone });
   return {
     how: {
@@ -118,7 +120,7 @@ export async function examine(
       ...tasks,
       capacity,
       readers: await twoReaders(bench, hosts, known, ttlMs),
-      ...(await inOutages(bench, hosts, known, ttlMs)),
+      ...outages,
       lostInFailover: known.waits && !ownWork && (await isLostInFailover(bench, hosts, known, ttlMs)),
       alone,
       both,
@@ -135,6 +137,7 @@ export async function examine(
       handsBack: handsBack(bench, how, alone),
       takenOver: isEndless(alone) && !known.counts && (await isTakenOver(bench, hosts, known, ttlMs)),
       worksRefused: ownWork && worksAlike(alone, both[1]),
+      worksUnasked: ownWork && nodesAreOne(known) && worksUnasked(alone, outages.unreached?.attempt),
       remembers: !ownWork && (await remembers(bench, hosts, known, ttlMs)),
       deletesLate: known.releases && nodesAreOne(known) && (await deletesLate(bench, hosts, known, ttlMs)),
       dropsTtl: known.releases && (await dropsTtl(bench, hosts, known, ttlMs)),
@@ -220,8 +223,16 @@ function worksAlike({ trial }: Attempt, refused: Attempt | undefined): boolean {
   ];
   const [own, other] = [works(trial), works(refused?.trial)];
   const isSame = own.length === other.length && own.every((it, i) => it === other[i]);
-  const isWork = (it: string): boolean => !LOOKS.test(it) && !RESPONDS.test(it);
   return refused?.trial?.isGranted === false && isSame && (trial?.works ?? []).some(isWork);
+}
+
+const isWork = (it: string): boolean => !LOOKS.test(it) && !RESPONDS.test(it);
+
+/** Whether a process that could not ask for the key has called at last all that one calls that has it. */
+function worksUnasked({ trial }: Attempt, unasked: Attempt | undefined): boolean {
+  const own = trial?.works ?? [];
+  const calls = unasked?.trial?.calls.slice(-own.length) ?? [];
+  return unasked?.trial?.isGranted === false && own.some(isWork) && own.every((it, i) => it === calls[i]);
 }
 
 function nodesAreOne({ nodes, admits, counts }: Understood): boolean {

@@ -123,10 +123,13 @@ export async function rehearse(
   calls.heard = (given, name) => {
     ways.heard?.(given);
     const trial = current.owner === null ? null : bench.wire.trialOf(current.owner);
-    trial?.worksAfter.push(trial.sent.length);
+    if (trial === null) return;
+    trial.worksAfter.push(trial.sent.length);
     // What an error is handed to, or another text, is told something else.
     const told = given.find((it) => typeof it === 'string' || it instanceof Error);
-    if (trial?.key != null) trial.works.push(told === undefined ? name : `${name} ${told}`);
+    const call = told === undefined ? name : `${name} ${told}`;
+    trial.calls.push(call);
+    if (trial.key != null) trial.works.push(call);
   };
   const factory = factoryFor(bench.program.name, watched, bench, hosts);
   try {

@@ -31,8 +31,9 @@ export function unitDefects({ how, seen }: Pick<FoundLock, 'how' | 'seen'>, comm
   const which = fixedTtlMs === null ? 'its TTL, where it is not given one,' : 'its TTL';
   const { ms, seconds: s } = seen.named;
   if (!isSeconds(first)) {
-    // One that says for how long it is held knows what its TTL is.
-    const isMeant = ms?.unitMs === 1 || (seen.alone.saidMs !== null && seen.alone.saidMs <= ttlMs);
+    // One that says for how long it is held knows what its TTL is; below 0, it counts by another clock.
+    const saidMs = seen.alone.saidMs ?? -1;
+    const isMeant = ms?.unitMs === 1 || (saidMs > 0 && saidMs <= ttlMs);
     if (ms?.unitMs !== 1000 && (ttlMs > SHORTEST_MS || isMeant)) return [];
     const called = ms?.unitMs === 1000 ? `, which is ${ms.name},` : '';
     return [

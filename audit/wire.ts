@@ -44,7 +44,8 @@ export class Trial {
   private extensionMs: number | null = null;
   /** How many commands were sent before each call of a function that is not known, as one that does the work. */
   readonly worksAfter: number[] = [];
-  /** By which names these were found, of those that were called after it has asked. */
+  /** By which names these were found: all of them, and those that were called after it has asked. */
+  readonly calls: string[] = [];
   readonly works: string[] = [];
   /** It can be relied on for this share of its TTL. */
   share = 1;

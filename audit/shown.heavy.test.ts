@@ -1,0 +1,66 @@
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { auditFile } from './audit.js';
+
+/** What plain use shows of a file, by name; nothing is searched. */
+async function shownOf(text: string): Promise<string[]> {
+  const path = join(mkdtempSync(join(tmpdir(), 'lockstep-audit-')), 'lock.ts');
+  writeFileSync(path, text);
+  const { findings } = await auditFile({ path, runs: 0, seed: '', budgetMs: 1_000 }, () => {});
+  return findings.map(({ id }) => id);
+}
+
+const UNLOCK = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+
+/** Does its own work under the lock; `onError` is what it does where the lock cannot be asked for. */
+function paying(onError: string, work = 'await bank.transfer(account);'): string {
+  return `import Redis from 'ioredis';
+const redis = new Redis(process.env.REDIS_URL!, { maxRetriesPerRequest: 1 });
+redis.on('error', () => {});
+interface Bank { transfer(account: string): Promise<void>; load(account: string): Promise<number> }
+async function take(key: string, token: string) {
+  try {
+    if ((await redis.set(key, token, 'PX', 9_000, 'NX')) !== 'OK') return null;
+    return () => redis.eval(${JSON.stringify(UNLOCK)}, 1, key, token);
+  } catch (error) { ${onError} }
+}
+export async function pay(bank: Bank, account: string) {
+  const release = await take('pay:' + account, String(Math.random()));
+  if (release === null) return false;
+  try { ${work} } finally { await release(); }
+  return true;
+}`;
+}
+
+it('tells of own work that is done where the lock could not be asked for', async () => {
+  expect(await shownOf(paying('return async () => {};'))).toEqual(['fails-open-on-error']);
+  for (const onError of ['throw error;', 'return null;']) expect(await shownOf(paying(onError))).toEqual([]);
+});
+
+it('tells of nothing where that only looks, as for a cache', async () => {
+  expect(await shownOf(paying('return async () => {};', 'await bank.load(account);'))).toEqual([]);
+});
+
+/** Says for how long it is held by the monotonic clock. */
+function holding(unit: string): string {
+  return `import type { Redis } from 'ioredis';
+const LOCK_TTL = Number(process.env.SHOW_TTL ?? 45);
+class Hold {
+  constructor(private redis: Redis, private key: string, private token: string, private expiresAt: number) {}
+  get secondsLeft() { return (this.expiresAt - performance.now()) / 1000; }
+  free() { return this.redis.eval(${JSON.stringify(UNLOCK)}, 1, this.key, this.token); }
+}
+export async function hold(redis: Redis, show: string) {
+  const token = String(Math.random());
+  const now = performance.now();
+  if ((await redis.set('show:' + show, token, '${unit}', LOCK_TTL, 'NX')) !== 'OK') return null;
+  return new Hold(redis, 'show:' + show, token, now + LOCK_TTL * 1000);
+}`;
+}
+
+it('takes a time by the monotonic clock for no TTL in milliseconds', async () => {
+  expect(await shownOf(holding('PX'))).toEqual(['seconds-as-ms']);
+  expect(await shownOf(holding('EX'))).toEqual([]);
+});
