@@ -99,8 +99,8 @@ export class Trial {
 
   /** What it set before, whether or not that was there, was no lock: one is asked for after that by a condition. */
   private isBeforeLock({ key, ifNew, verb }: Said): boolean {
-    const own = this.sent.filter((it) => it.key === this.key);
-    return key !== this.key && (ifNew || verb === 'script') && own.every((it) => it.verb === 'set' && !it.ifNew);
+    if (key === this.key || !(ifNew || verb === 'script')) return false;
+    return this.sent.every((it) => it.key !== this.key || (it.verb === 'set' && !it.ifNew));
   }
 
   private startAgain(): void {
