@@ -54,6 +54,7 @@ describe.each([
   ['sixth', 40],
   ['seventh', 40],
   ['ninth', 26],
+  ['eleventh', 28],
 ] as const)('the %s set of locks as people write them', (set, count) => {
   const locks = locksOf(set);
 
