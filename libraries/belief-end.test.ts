@@ -78,3 +78,29 @@ it.each([
   const { violations } = await replayLibraries(await lockFactoryOf('a lock', make, 500), schedule);
   expect(violations.map((it) => kindOf(it)).filter((kind) => kind === 'state')).toEqual(kinds);
 });
+
+it('asks for no extension while another one of the same lock is open', async () => {
+  const asked: number[] = [];
+  const make: MakeLock = ({ nodes: [node] }) => ({
+    async acquire(resource, ttlMs) {
+      if ((await node?.set(resource, 'mine', 'PX', ttlMs, 'NX')) !== 'OK') return null;
+      const extend = async (ms: number): Promise<boolean> => {
+        asked.push(ms);
+        return (await node?.pexpire(resource, ms)) === 1;
+      };
+      return { extend, release: async () => void (await node?.del(resource)) };
+    },
+  });
+  // An answer takes 2 ms.
+  const extensions = [
+    { afterUs: 100_000, ttlMs: 1_000 },
+    { afterUs: 101_000, ttlMs: 10 },
+    { afterUs: 103_000, ttlMs: 900 },
+  ];
+  const drawn = scheduleOf([[plan(0, 500_000, { extensions })]]);
+  const schedule = { ...drawn, cluster: { ...drawn.cluster, nodes: 1 } };
+  const subject = await lockFactoryOf('a lock', make, 500);
+  asked.length = 0;
+  const { violations } = await replayLibraries(subject, schedule);
+  expect([asked, violations]).toEqual([[1_000, 900], []]);
+});

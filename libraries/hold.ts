@@ -43,6 +43,11 @@ export class Hold {
   /** Lets the routine of `using` end. */
   leave: (() => void) | null = null;
   readonly end: BeliefEnd = new BeliefEnd(this);
+  /**
+   * An extension has not ended. No second one begins: the keys would have the TTL of the one that came last, the lock the TTL of
+   * the one that was answered last.
+   */
+  extending = false;
   /** The release was called. */
   releasing = false;
   over = false;
@@ -53,6 +58,15 @@ export class Hold {
     this.resource = resource;
     this.calledMs = calledMs;
     this.otherwise = untilOf(calledMs, lock.plan.ttlMs);
+  }
+
+  /** @returns What to call when the extension has ended. */
+  extends(ended: () => void): () => void {
+    this.extending = true;
+    return () => {
+      this.extending = false;
+      ended();
+    };
   }
 
   /**

@@ -313,7 +313,7 @@ export class LibraryClient extends LibraryHost {
 
   protected override extend(lock: SimLock, ttlMs: number): void {
     const hold = this.holds.get(lock);
-    if (hold === undefined || hold.over || hold.releasing || hold.leave !== null) return;
+    if (hold === undefined || hold.over || hold.releasing || hold.extending || hold.leave !== null) return;
     if (lock.state.phase !== 'held' && lock.state.phase !== 'lost') return;
     const extension = extensionOf(this.clientNow, hold.held, ttlMs);
     if (extension === null) {
@@ -321,7 +321,7 @@ export class LibraryClient extends LibraryHost {
       return;
     }
     this.pauses++;
-    const done = this.session.opens(this, 'extend');
+    const done = hold.extends(this.session.opens(this, 'extend'));
     const calledMs = this.wallMs();
     this.enter(() =>
       follow(
