@@ -31,6 +31,14 @@ it('takes no greeting for the command that decided', () => {
   expect(decidedBy(violation, trace, frames)).toBe('lock.ts:0:1   SET a {token} NX of c2');
 });
 
+it('takes what a client sends again by itself for what its author sent', () => {
+  const said = 'MULTI; DEL a; EXEC';
+  const trace = [event(1, 'execute', { client: 'c2', said, operation: 'release' })];
+  const again: Frame = { ...frame('c2', said, ''), where: null };
+  expect(decidedBy(violation, trace, [frame('c2', said, 'lock.ts:9:1'), again])).toBe(`lock.ts:9:1   ${said} of c2`);
+  expect(decidedBy(violation, trace, [again])).toBe(null);
+});
+
 it('takes nothing that happened to the keys of the work for it', () => {
   const set = { client: 'c2', said: 'SET a {token} NX', operation: 'acquire' };
   const push = { client: 'c2', said: 'RPUSH log 1', operation: 'read-counter' };

@@ -69,10 +69,11 @@ export function decidedBy(
         (it.kind === 'execute' || it.kind === 'reply') && isAbout(it.detail.client) && !isGreetingSaid(it.detail.said),
     );
   const { client, node, said } = last?.detail ?? {};
+  // What a client sends again when it has connected anew comes from no line: it is that of the first time.
   const frame = frames.findLast(
-    (it) => it.client === client && it.node === node && it.said === said && it.sentUs <= atUs,
+    (it) => it.client === client && it.node === node && it.said === said && it.sentUs <= atUs && it.where !== null,
   );
-  return frame === undefined || frame.where === null ? null : `${frame.where}   ${frame.said} of ${frame.client}`;
+  return frame === undefined ? null : `${frame.where}   ${frame.said} of ${frame.client}`;
 }
 
 /** The latest loss of a key by another's command, which has deleted or overwritten it; and that command. */
