@@ -7,6 +7,7 @@ import { oneStepsOf, reduce } from '../../search/shrinking/reduce.js';
 import { aloneOf } from '../mix.js';
 import { type LibraryRun, type LibraryRunOptions, replayLibraries, replayLibrariesAtOnce } from '../run.js';
 import { inMacrotask } from '../runtime/drain.js';
+import { natives } from '../runtime/natives.js';
 import type { LockFactory } from '../session.js';
 import { kindOf, type ViolationKind } from './kinds.js';
 
@@ -124,10 +125,11 @@ export async function shrinkForLibrary(
   let [tried, events] = [0, 0];
   const isOver = (): boolean => tried >= mostTried || events >= MOST_EVENTS || isStopped();
   const seen = new Map<string, boolean>();
-  const failsOnce = (candidate: Schedule): boolean => {
+  const failsOnce = (candidate: Schedule, mayTry: () => boolean): boolean => {
     const key = JSON.stringify(candidate);
     const known = seen.get(key);
-    if (known !== undefined || isOver()) return known ?? false;
+    if (known !== undefined) return known;
+    if (isOver() || !mayTry()) throw new NotTried();
     tried++;
     const failing = failure.isOfAtOnce(candidate);
     events += failure.events;
@@ -136,8 +138,7 @@ export async function shrinkForLibrary(
   };
   let best = schedule;
   for (let next: Schedule | null = schedule; next !== null && !isOver(); ) {
-    const from: Schedule = next;
-    const small = await inMacrotask(() => (failsOnce(from) ? reduce(from, failsOnce) : from));
+    const small = await reduceInSlices(next, failsOnce, isOver);
     if (!(await failure.isOf(small))) break;
     best = small;
     if (isOver()) break;
@@ -145,6 +146,50 @@ export async function shrinkForLibrary(
     if (next === null && !isStopped()) return { schedule: best, tried, minimal: true };
   }
   return { schedule: best, tried, minimal: false };
+}
+
+/** No more schedules are tried, in this slice or at all. */
+class NotTried extends Error {}
+
+/** CPU time of a slice. */
+const SLICE_MS = 2_000;
+
+/**
+ * Reduces a schedule in slices, between which the process hears signals. Each slice takes the way of the one before it and goes
+ * on, as `failsOnce` remembers its answers: the result does not depend on the speed of the machine.
+ *
+ * @param failsOnce - Whether a schedule fails. Throws `NotTried` for a new one that may not be tried.
+ */
+async function reduceInSlices(
+  from: Schedule,
+  failsOnce: (schedule: Schedule, mayTry: () => boolean) => boolean,
+  isOver: () => boolean,
+): Promise<Schedule> {
+  for (;;) {
+    let smallest = from;
+    const slice = (): boolean => {
+      const endMs = natives.cpuMs() + SLICE_MS;
+      let isFirst = true;
+      const mayTry = (): boolean => {
+        if (!isFirst && natives.cpuMs() > endMs) return false;
+        isFirst = false;
+        return true;
+      };
+      const fails = (schedule: Schedule): boolean => {
+        if (!failsOnce(schedule, mayTry)) return false;
+        smallest = schedule;
+        return true;
+      };
+      try {
+        if (fails(from)) reduce(from, fails);
+        return true;
+      } catch (error) {
+        if (error instanceof NotTried) return isOver();
+        throw error;
+      }
+    };
+    if (await inMacrotask(slice)) return smallest;
+  }
 }
 
 async function failingStepOf(
