@@ -109,6 +109,12 @@ const WATCH_LOST: Cause = {
     'it overwrites the key of another process: its WATCH is over when another acquisition on the same connection sends EXEC or UNWATCH, or when the client connects again',
   fix: 'give each acquisition a connection of its own (duplicate()), or set the key with one command: SET key token NX PX ttl',
 };
+const WATCH_OVER: Cause = {
+  id: 'deletes-others',
+  sentence:
+    'it deletes a key that another process has: its WATCH is over when another call on the same connection sends EXEC or UNWATCH, and when the client connects again and repeats the transaction without it',
+  fix: 'compare and delete in one script (EVAL); without scripts, release on a connection of its own that repeats nothing (ioredis: duplicate({ maxRetriesPerRequest: 0 }))',
+};
 const EXTENDS_OTHERS: Cause = {
   id: 'extends-others',
   sentence:
@@ -310,7 +316,9 @@ export function causeOf(
   if (foreign !== undefined && (gone?.detail.how === 'deleted' || gone?.detail.how === 'overwritten')) {
     if (foreign.gone.detail.how === 'overwritten' || gone.detail.how === 'overwritten')
       return String(foreign.by.detail.said).startsWith('MULTI;') ? WATCH_LOST : OVERWRITES;
-    const itsOwn = lastGone(run.trace, atUs, [String(foreign.by.detail.client)]);
+    const by = String(foreign.by.detail.client);
+    if (String(foreign.by.detail.said).startsWith('MULTI;') && watchesIn(before, [by])) return WATCH_OVER;
+    const itsOwn = lastGone(run.trace, atUs, [by]);
     return itsOwn?.detail.how === 'expired' ? DELETES_LATE : DELETES_OTHERS;
   }
   if (gone?.detail.how === 'deleted') return ownDeletion(gone, run.trace);
