@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { leastForExclusion } from '../bench/bounds/data-loss.js';
 import { type EffectCase, longestWay } from '../bench/bounds/effects.js';
-import { leastForExclusion } from '../bench/bounds/forgetful.js';
 import { leastAbsence, leastRestartDelay as measuredDelay } from '../bench/bounds/restart.js';
 import { greatestClientStep, greatestClientStop, greatestNodeStep } from '../bench/bounds/steps.js';
 import { policyWith, REFERENCE } from '../deviations/index.js';

@@ -76,7 +76,7 @@ function restartDelay(system: System): Figure | null {
   return leastRestartDelay({ ...stress, struck }, restartClockOf(node), disk);
 }
 
-/** Votes that outlive as many forgetful nodes as there may be; clocks have their allowance, so that these alone decide. */
+/** Votes that outlive as many nodes with data loss as there may be; clocks have their allowance, so that these alone decide. */
 function votes(system: System): Figure | null {
   const losing = system.nodes.filter((node) => lossesOf(node).length > 0).length;
   const stress = stressOf(system);

@@ -85,7 +85,7 @@ function drawnRuns(runs: number): void {
       const { events, context } = world;
       const steps = world.clients.map((client) => client.steps);
       const { violations, closeness, writes } = monitors;
-      const said = [context.trace.digest(), events, steps, violations, closeness.isNear, writes, adversary.strained];
+      const said = [context.trace.digest(), events, steps, violations, closeness.isNear, writes, adversary.hasStressed];
       return JSON.stringify([...said, counts, run % WHOLE_EVERY === 0 ? whole(build, faultModel, streams, run) : null]);
     };
   };

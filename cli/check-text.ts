@@ -156,7 +156,7 @@ export function assumed(faultModel: FaultModel): string[] {
     lines.push('a quorum of nodes knows its fencing counter, whatever the others lose or bring back');
   }
   if (stretch['write-delay'] > 0) lines.push('writes arrive within the validity that they were checked for');
-  if (ttlsMs.length > 1 && lines.length > 0) lines.push('(a figure for each ttl; a run strains one of these at most)');
+  if (ttlsMs.length > 1 && lines.length > 0) lines.push('(a figure for each ttl; a run stresses one of these at most)');
   return lines.length === 0 ? ['right clocks, and nodes that do not forget'] : lines;
 }
 
@@ -227,7 +227,7 @@ const BOUND_LABELS: Readonly<Record<BoundId, string>> = {
   'clock-drift': 'clock rates',
   'clock-step': 'clock steps',
   'restart-delay': 'restart delays',
-  'data-loss': 'forgetful nodes',
+  'data-loss': 'data loss',
   'write-delay': 'late writes',
 };
 

@@ -108,7 +108,7 @@ describe('a claim', () => {
     expect(lock.state.hold.deadline).toBe(2 ** 52);
   });
 
-  it('keeps gathering the votes still on their way, since more of them tolerate more forgetful nodes', () => {
+  it('keeps gathering the votes still on their way, since more of them tolerate more nodes with data loss', () => {
     const lock = heldLock().at(30).yes(3).no(4);
     expect(lock.effects).toEqual([]);
     expect(lock.votes()).toEqual({ granted: [0, 1, 2, 3], refused: [4], failed: [] });

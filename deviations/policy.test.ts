@@ -71,7 +71,7 @@ describe('the votes wanted', () => {
   });
 });
 
-describe('the tolerance for forgetful nodes', () => {
+describe('the tolerance for nodes with data loss', () => {
   it('is 0, 1, 2 of five nodes with 3, 4, 5 votes', () => {
     expect([3, 4, 5].map((votes) => toleratedDataLoss(votes, 3, 5))).toEqual([0, 1, 2]);
   });

@@ -3,7 +3,7 @@ import { type FaultModel, mostDownOf } from './fault-model.js';
 
 const MILLION = 1_000_000;
 
-/** How far each assumption of the lock stretches for one TTL, when it is the only one that is strained. */
+/** How far each assumption of the lock stretches for one TTL, when it is the only one that is stressed. */
 export interface AssumptionBounds {
   /** Greatest rate error on both sides, on the nodes alone, on the clients alone; ppm, whole. */
   readonly bothRatesPpm: number;

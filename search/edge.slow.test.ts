@@ -8,7 +8,7 @@ const properties = ['mutual-exclusion', 'quorum-backed', 'no-stale-write'] as co
 
 /** Histories in which a fault was within 1 % of its bound. */
 function atTheEdge({ strained }: CheckResult): number {
-  return BOUND_IDS.reduce((sum, strain) => sum + strained[strain].atBound, 0);
+  return BOUND_IDS.reduce((sum, bound) => sum + strained[bound].atBound, 0);
 }
 
 describe('the lock with its default policy', () => {
@@ -24,7 +24,7 @@ describe('the lock with its default policy', () => {
     expect(result.near / runs).toBeGreaterThanOrEqual(0.01);
     // It was not mild: a fault at its bound in 30 % of the histories, a rival in 50 % of the claims.
     expect(atTheEdge(result) / runs).toBeGreaterThanOrEqual(0.3);
-    for (const strain of BOUND_IDS) expect([strain, strained[strain].atBound > 1_000]).toEqual([strain, true]);
+    for (const bound of BOUND_IDS) expect([bound, strained[bound].atBound > 1_000]).toEqual([bound, true]);
     expect(exercised.contendedClaims / exercised.claims).toBeGreaterThanOrEqual(0.5);
   });
 
@@ -45,12 +45,12 @@ describe('the lock with its default policy', () => {
     'data-loss': 'durability',
     'write-delay': 'bounded-write-delay',
   } as const;
-  for (const strain of BOUND_IDS) {
-    it(`does not withstand 10,000 that go 0.1 % past the bound on ${strain}`, async () => {
-      const faultModel = exceedBound(WITHIN_ASSUMPTIONS, strain, 1.001);
+  for (const bound of BOUND_IDS) {
+    it(`does not withstand 10,000 that go 0.1 % past the bound on ${bound}`, async () => {
+      const faultModel = exceedBound(WITHIN_ASSUMPTIONS, bound, 1.001);
       const { verdict, counterexample } = await check({ faultModel, seed: 'past', runs: 10_000, properties });
       expect(verdict).toBe('violated');
-      expect(counterexample?.assumptionsBroken).toEqual([expected[strain]]);
+      expect(counterexample?.assumptionsBroken).toEqual([expected[bound]]);
     });
   }
 });

@@ -35,19 +35,19 @@ interface Kind {
   /** The amount where only the name is given. */
   readonly usual: string;
   readonly limit: Limit | null;
-  /** The assumption that it strains. */
-  readonly strain: BoundId | null;
+  /** The assumption that it stresses. */
+  readonly bound: BoundId | null;
 }
 
 const MOST_FAULTS = 100;
 const count = (text: string): number => integer(text, 0, MOST_FAULTS);
 
-function counted(limit: Limit, strain: BoundId | null = null): Kind {
-  return { parse: count, usual: '1', limit, strain };
+function counted(limit: Limit, bound: BoundId | null = null): Kind {
+  return { parse: count, usual: '1', limit, bound };
 }
 
 function share(limit: Limit): Kind {
-  return { parse: percent, usual: '2%', limit, strain: null };
+  return { parse: percent, usual: '2%', limit, bound: null };
 }
 
 /** Kinds of faults that `--faults` knows. */
@@ -62,10 +62,10 @@ const KINDS: Readonly<Record<FaultKind, Kind>> = {
   'data-loss': counted('flushes', 'data-loss'),
   'error-replies': counted('refusals'),
   'wall-step': counted('wallSteps'),
-  'replica-lag': { parse: parseDuration, usual: '100ms', limit: 'replicaLagUs', strain: null },
-  'clock-step': { parse: parseDuration, usual: '50ms', limit: 'stepUs', strain: 'clock-step' },
-  'clock-drift': { parse: percent, usual: '1%', limit: 'ratePpm', strain: 'clock-drift' },
-  late: { parse: percent, usual: '100%', limit: null, strain: 'write-delay' },
+  'replica-lag': { parse: parseDuration, usual: '100ms', limit: 'replicaLagUs', bound: null },
+  'clock-step': { parse: parseDuration, usual: '50ms', limit: 'stepUs', bound: 'clock-step' },
+  'clock-drift': { parse: percent, usual: '1%', limit: 'ratePpm', bound: 'clock-drift' },
+  late: { parse: percent, usual: '100%', limit: null, bound: 'write-delay' },
   loss: share('lossPpm'),
   duplicate: share('duplicatePpm'),
   delay: share('spikePpm'),
@@ -144,25 +144,25 @@ function added(faultModel: FaultModel, amounts: FaultAmounts): FaultModel {
 const MILLION = 1_000_000;
 
 function more(faultModel: FaultModel, kind: FaultKind, amount: number): FaultModel {
-  const { limit, strain, parse } = KINDS[kind];
-  if (limit === null) return strained(faultModel, strain, amount / MILLION);
+  const { limit, bound, parse } = KINDS[kind];
+  if (limit === null) return stretchedBy(faultModel, bound, amount / MILLION);
   const sum = (faultModel[limit] ?? 0) + amount;
   if (parse === percent && sum > MILLION)
     throw new InputError(`--faults: "+${kind}" and what there is by default are more than 100 %; add less`);
   const isDown = kind === 'crash' || kind === 'power-loss';
   const mostDown = isDown && faultModel.mostDown !== null ? faultModel.mostDown + amount : faultModel.mostDown;
   // Flushed nodes forget whatever a claim has votes to spare.
-  return strained({ ...faultModel, [limit]: sum, mostDown }, kind === 'data-loss' ? null : strain, 1);
+  return stretchedBy({ ...faultModel, [limit]: sum, mostDown }, kind === 'data-loss' ? null : bound, 1);
 }
 
 function without(faultModel: FaultModel, kind: FaultKind): FaultModel {
-  const { limit, strain } = KINDS[kind];
+  const { limit, bound } = KINDS[kind];
   const isOwnBound = limit === 'stepUs' || limit === 'ratePpm';
   const rest: FaultModel = limit === null ? faultModel : { ...faultModel, [limit]: isOwnBound ? null : 0 };
   // Nodes restart as long as they go down in any way.
-  return strain === 'restart-delay' && rest.crashes + rest.powerLosses > 0 ? rest : strained(rest, strain, 0);
+  return bound === 'restart-delay' && rest.crashes + rest.powerLosses > 0 ? rest : stretchedBy(rest, bound, 0);
 }
 
-function strained(faultModel: FaultModel, strain: BoundId | null, factor: number): FaultModel {
-  return strain === null ? faultModel : { ...faultModel, stretch: { ...faultModel.stretch, [strain]: factor } };
+function stretchedBy(faultModel: FaultModel, bound: BoundId | null, factor: number): FaultModel {
+  return bound === null ? faultModel : { ...faultModel, stretch: { ...faultModel.stretch, [bound]: factor } };
 }

@@ -2,20 +2,20 @@ import { type Policy, REFERENCE } from '../deviations/index.js';
 import type { Cluster, ResourceGuard } from '../scenarios/index.js';
 
 /**
- * An assumption of the lock that a run can strain: that clocks run alike, that they do not jump, that a node stays away
+ * An assumption of the lock that a run can stress: that clocks run alike, that they do not jump, that a node stays away
  * until the claims that it voted for are over, that no more nodes forget than there are votes to spare, and that writes
  * arrive within the validity that they were checked for.
  */
 export const BOUND_IDS = ['clock-drift', 'clock-step', 'restart-delay', 'data-loss', 'write-delay'] as const;
 
-/** An assumption of the lock that a run may strain. */
+/** An assumption of the lock that a run may stress. */
 export type BoundId = (typeof BOUND_IDS)[number];
 
-/** Each strain's bound, as a factor: 1 goes up to it, 1.02 goes 2 % past it. 0 leaves it out. */
+/** The bound of each, as a factor: 1 goes up to it, 1.02 goes 2 % past it. 0 leaves it out. */
 type BoundFactors = Readonly<Record<BoundId, number>>;
 
 /**
- * What a random search may do to the lock. Each run strains at most one assumption and mixes in whatever else is
+ * What a random search may do to the lock. Each run stresses at most one assumption and mixes in whatever else is
  * allowed: what the lock has to withstand at any time (loss, delay, copies, partitions, pauses, dead clients).
  */
 export interface FaultModel {
@@ -191,6 +191,6 @@ export const NO_STRETCH: BoundFactors = Object.freeze({
 });
 
 /** The same fault model with one bound passed by `factor` (1.02: by 2 %) and the other assumptions kept out of it. */
-export function exceedBound(faultModel: FaultModel, strain: BoundId, factor: number): FaultModel {
-  return { ...faultModel, stretch: { ...NO_STRETCH, [strain]: factor } };
+export function exceedBound(faultModel: FaultModel, bound: BoundId, factor: number): FaultModel {
+  return { ...faultModel, stretch: { ...NO_STRETCH, [bound]: factor } };
 }

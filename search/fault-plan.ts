@@ -15,10 +15,10 @@ const WAYS_DOWN = ['process', 'power', 'order'] as const;
 const MOST_LOSSES = 8;
 const ALL_OPERATIONS: readonly Operation[] = ['acquire', 'extend', 'release'];
 
-/** Plans the faults of one run: some at its start, and at each claim those that strain it. */
+/** Plans the faults of one run: some at its start, and at each claim those that stress its assumption. */
 export class FaultPlan {
-  /** Whether the strain of the run config has been applied. */
-  strained = false;
+  /** Whether the fault that stresses the assumption has been injected. */
+  hasStressed = false;
   /** How late writes may be, µs: by the network, and by one pause of their client. */
   readonly latenessUs: number;
   readonly pauseUs: number;
@@ -59,7 +59,7 @@ export class FaultPlan {
     this.latenessUs = (factor > 1 ? Math.ceil : Math.floor)((runConfig.guardUs ?? 0) * factor);
     const mayPause = faultModel.pauses > 0 && this.latenessUs > 0;
     this.pauseUs = mayPause && draw.chance(50 * PERCENT) ? draw.below(this.latenessUs + 1) : 0;
-    this.strained = runConfig.strain === 'clock-drift';
+    this.hasStressed = runConfig.stressed === 'clock-drift';
   }
 
   /** Structured trouble from the beginning: one client cut off from some nodes, a node that dies for long. */
@@ -85,7 +85,7 @@ export class FaultPlan {
       const node = nodeName(draw.below(faultModel.nodes));
       faults.push({ kind: 'error-replies', node, operations, atUs: draw.below(ttl), forUs: draw.between(1, ttl) });
     }
-    if (this.downLeft > 0 && runConfig.strain !== 'restart-delay' && draw.chance(20 * PERCENT)) {
+    if (this.downLeft > 0 && runConfig.stressed !== 'restart-delay' && draw.chance(20 * PERCENT)) {
       const restartAfterUs = draw.chance(50 * PERCENT) ? null : this.longEnough();
       const by = draw.chance(30 * PERCENT) ? ({ restartBy: 'node-clock' } as const) : {};
       const node = draw.below(faultModel.nodes);
@@ -108,15 +108,16 @@ export class FaultPlan {
     return { kind: 'partition', from: [...clients], to: [node], oneWay, atUs: 0, forUs: untilUs + 1 };
   }
 
-  /** A client has just begun to believe: this is what to strain. */
+  /** A client has just begun to believe: this is the hold to stress. */
   atClaim(lock: SimLock, view: WorldView): Fault[] {
     const faults: Fault[] = [];
     const { draw, runConfig } = this;
-    if (runConfig.strain === 'clock-step' && !this.strained && draw.chance(70 * PERCENT)) this.step(lock, view, faults);
-    if (runConfig.strain === 'restart-delay') this.crashVoters(lock, view, faults);
-    if (runConfig.strain === 'data-loss' && !this.strained && draw.chance(60 * PERCENT))
+    if (runConfig.stressed === 'clock-step' && !this.hasStressed && draw.chance(70 * PERCENT))
+      this.step(lock, view, faults);
+    if (runConfig.stressed === 'restart-delay') this.crashVoters(lock, view, faults);
+    if (runConfig.stressed === 'data-loss' && !this.hasStressed && draw.chance(60 * PERCENT))
       this.forget(lock, view, faults);
-    if (runConfig.strain === 'clock-drift' && draw.chance(20 * PERCENT)) faults.push(this.changeRate(view));
+    if (runConfig.stressed === 'clock-drift' && draw.chance(20 * PERCENT)) faults.push(this.changeRate(view));
     if (runConfig.durable && this.downLeft > 0 && draw.chance(50 * PERCENT)) {
       const crash = this.crashDurably(lock, view);
       if (crash !== null) faults.push(crash);
@@ -272,7 +273,7 @@ export class FaultPlan {
     const factor = faultModel.stretch['clock-step'] * runConfig.boundFraction;
     const byUs = faultModel.stepUs ?? (factor > 1 ? Math.ceil : Math.floor)(runConfig.bounds.stepUs * factor);
     if (byUs === 0) return;
-    this.strained = true;
+    this.hasStressed = true;
     const when = this.during(lock, view, null);
     if (draw.chance(30 * PERCENT)) {
       const process = lock.client.name;
@@ -307,7 +308,7 @@ export class FaultPlan {
     const when = this.during(lock, view, null);
     for (const node of this.targets(lock, count)) {
       if (!this.spare.take(node, when.atUs, view)) continue;
-      this.strained = true;
+      this.hasStressed = true;
       faults.push({ kind: 'crash', node: nodeName(node), ...when, restartAfterUs, ...this.goesDown(this.surest) });
     }
   }
@@ -342,7 +343,7 @@ export class FaultPlan {
     const count = spare + (faultModel.stretch['data-loss'] > 1 ? 1 : 0);
     // After an extension only the votes of its round count, and how many those will be is not known yet.
     if (count <= 0 || extendsItself(runConfig.setup.policy.settings)) return;
-    this.strained = true;
+    this.hasStressed = true;
     // While the key is there nobody else's can be, so that nobody else's claim loses a vote.
     const heldUntil = lock.plan.holdUs === null ? Number.POSITIVE_INFINITY : view.now + lock.plan.holdUs;
     const when = this.during(lock, view, heldUntil);

@@ -31,7 +31,7 @@ const MIXED: readonly FaultModel[] = [
   { ...WITHIN_ASSUMPTIONS, nodes: 3, policy: policyWith({ settings: { fencing: true } }), resource: 'fencing' },
   { ...WITHIN_ASSUMPTIONS, nodes: 9, clients: 5 },
   { ...WITHIN_ASSUMPTIONS, nodes: 1, clients: 2 },
-  ...BOUND_IDS.map((strain) => exceedBound(WITHIN_ASSUMPTIONS, strain, 1.5)),
+  ...BOUND_IDS.map((bound) => exceedBound(WITHIN_ASSUMPTIONS, bound, 1.5)),
   ...MUTANTS.map((mutant) => faultModelFor(mutant)),
 ];
 
@@ -45,7 +45,7 @@ test('a run in a world that was used before is the same as in a new one', () => 
       const counts = noCounts();
       const { world, monitors, adversary } = make(faultModel, streams, run, counts);
       const { closeness, counters, writes } = monitors;
-      const seen = { near: closeness.isNear, counters: counters.fewest, writes, strained: adversary.strained };
+      const seen = { near: closeness.isNear, counters: counters.fewest, writes, strained: adversary.hasStressed };
       const steps = world.clients.map((client) => client.steps);
       const hash = world.context.trace.digest();
       return { run, hash, events: world.events, steps, violations: monitors.violations, counts, ...seen };

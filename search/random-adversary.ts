@@ -69,9 +69,9 @@ export class RandomAdversary implements Adversary {
     this.locksLeft = runConfig.setup.clients.map((_, client) => (client < workers ? most : 0));
   }
 
-  /** Whether the assumption that this run is about has been strained. */
-  get strained(): boolean {
-    return this.plan.strained || this.wrote;
+  /** Whether the assumption that this run is about has been stressed. */
+  get hasStressed(): boolean {
+    return this.plan.hasStressed || this.wrote;
   }
 
   // ——— work ———
@@ -105,7 +105,8 @@ export class RandomAdversary implements Adversary {
       resources: ['a'],
       ttlMs,
       holdUs,
-      extensions: runConfig.strain !== 'data-loss' && work.chance(25 * PERCENT) ? this.drawExtensions(ttl, holdUs) : [],
+      extensions:
+        runConfig.stressed !== 'data-loss' && work.chance(25 * PERCENT) ? this.drawExtensions(ttl, holdUs) : [],
       writes: [],
       jitterPpm: [],
     };
@@ -157,7 +158,7 @@ export class RandomAdversary implements Adversary {
   private drawExtensionMs(): number {
     const { work, runConfig } = this;
     // How far clocks may step depends on the TTL.
-    return runConfig.strain !== 'clock-step' && work.chance(10 * PERCENT) ? work.pick([3, 10, 40]) : runConfig.ttlMs;
+    return runConfig.stressed !== 'clock-step' && work.chance(10 * PERCENT) ? work.pick([3, 10, 40]) : runConfig.ttlMs;
   }
 
   /** At the start all come together; later, soon, or in the instant in which a key or a claim ends. */

@@ -6,7 +6,7 @@ import { RandomStreams, RunsHash } from '../sim/index.js';
 import type { FaultModel } from './fault-model.js';
 import { RunGenerator, recordRun } from './generated-run.js';
 import type { RunConfig } from './run-config.js';
-import { noStrained, type SearchTotals } from './search-totals.js';
+import { noBoundCoverage, type SearchTotals } from './search-totals.js';
 import { STRATEGY_INFO, type StrategyName } from './strategy-info.js';
 
 /** What decides which runs a search makes, and what counts as found. Plain data. */
@@ -52,7 +52,7 @@ export class RangeSearch {
   private readonly generator = new RunGenerator();
   private readonly hash = new RunsHash();
   private readonly exercised = noCounts();
-  private readonly strained = noStrained();
+  private readonly strained = noBoundCoverage();
   private readonly violating: Partial<Record<PropertyId, number>> = {};
   private findings = 0;
   private next: number;
@@ -90,8 +90,8 @@ export class RangeSearch {
       this.events += world.events;
       for (const client of world.clients) this.steps += client.steps;
       this.hash.add(run, world.context.trace.value());
-      if (runConfig.strain !== null && adversary.strained) {
-        const strained = this.strained[runConfig.strain];
+      if (runConfig.stressed !== null && adversary.hasStressed) {
+        const strained = this.strained[runConfig.stressed];
         strained.runs++;
         if (runConfig.boundFraction >= AT_BOUND) strained.atBound++;
       }
@@ -103,13 +103,17 @@ export class RangeSearch {
   }
 
   /** The first violation that counts in this run because it keeps the assumptions. */
-  private insideOf(run: number, violations: readonly Violation[], { strain, setup }: RunConfig): Violation | undefined {
+  private insideOf(
+    run: number,
+    violations: readonly Violation[],
+    { stressed, setup }: RunConfig,
+  ): Violation | undefined {
     const { insideOnly = [], faultModel } = this.plan;
     const violation = violations.find((it) => insideOnly.includes(it.property));
     if (violation === undefined) return undefined;
     const broken = assumptions(recordOf(this.plan, { run }), setup.policy);
     // Nodes that forget no more than a claim has votes to spare are no danger; which votes those are is not in a schedule.
-    const spares = strain === 'data-loss' && faultModel.stretch['data-loss'] <= 1 && faultModel.flushes === 0;
+    const spares = stressed === 'data-loss' && faultModel.stretch['data-loss'] <= 1 && faultModel.flushes === 0;
     const isKept = (it: Assumption): boolean =>
       (spares && it === 'durability') || (it === 'counters' && violation.property !== 'fencing');
     return broken.every(isKept) ? violation : undefined;

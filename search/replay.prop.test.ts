@@ -29,10 +29,7 @@ describe('drawn runs', () => {
   const fates = { lost: 0, delayed: 0, copied: 0 };
   const weathers: [string, FaultModel][] = [
     ['within all assumptions', WITHIN_ASSUMPTIONS],
-    ...BOUND_IDS.map((strain): [string, FaultModel] => [
-      `past ${strain}`,
-      exceedBound(WITHIN_ASSUMPTIONS, strain, 1.02),
-    ]),
+    ...BOUND_IDS.map((bound): [string, FaultModel] => [`past ${bound}`, exceedBound(WITHIN_ASSUMPTIONS, bound, 1.02)]),
   ];
 
   it.each(weathers)(`${RUNS} of them %s replay from their files with the same hashes`, (_, faultModel) => {

@@ -15,7 +15,7 @@ export interface RunConfig {
   readonly tactics: Tactics;
   readonly ttlMs: number;
   /** The assumption that is strained, if any, and how near to its bound (1 is at the bound). */
-  readonly strain: BoundId | null;
+  readonly stressed: BoundId | null;
   readonly boundFraction: number;
   readonly bounds: AssumptionBounds;
   /** Node clocks are about to tick when clients call, so that no key outlives its TTL by more than 1 µs. */
@@ -100,26 +100,26 @@ function patient(faultModel: FaultModel, usual: RunConfig, patience: LivenessCon
 function drawUsual(faultModel: FaultModel, tactics: Tactics, draw: RandomStream): RunConfig {
   const has = (percent: number): boolean => !tactics.swarm || draw.chance(percent * PERCENT);
   const ttlMs = draw.pick(faultModel.ttlsMs);
-  const strain = drawStrain(faultModel, draw);
+  const stressed = drawStressed(faultModel, draw);
   const boundFraction = drawNearness(draw);
   const sharp = tactics.biased && draw.chance(50 * PERCENT);
-  const policy = drawPolicy(faultModel, strain, draw);
+  const policy = drawPolicy(faultModel, stressed, draw);
   const bounds = assumptionBoundsOf(policy, ttlMs);
   // Who writes every second has no disk that keeps all.
   const durable =
     faultModel.durable &&
     faultModel.persistence !== 'everysec' &&
-    strain !== 'restart-delay' &&
-    strain !== 'data-loss' &&
+    stressed !== 'restart-delay' &&
+    stressed !== 'data-loss' &&
     has(25);
   const failovers = faultModel.failovers > 0 && has(15);
   const leastDelayUs = draw.pick(sharp ? [0, 0, 0, 1] : [0, 0, 50, 500, 1_000]);
-  const disk = drawDisk(faultModel, durable, strain, draw);
+  const disk = drawDisk(faultModel, durable, stressed, draw);
   const distances = faultModel.distances && !sharp && has(20) ? drawDistances(faultModel, draw) : [];
   const drawnLink = draw.chance(50 * PERCENT) ? 'fifo' : 'reordering';
   const link = faultModel.link ?? drawnLink;
-  const clocks = drawClocks(faultModel, sharp, drawRates(faultModel, strain, boundFraction, bounds, draw), draw);
-  const suspends = strain !== 'write-delay' && faultModel.suspends > 0 && has(20);
+  const clocks = drawClocks(faultModel, sharp, drawRates(faultModel, stressed, boundFraction, bounds, draw), draw);
+  const suspends = stressed !== 'write-delay' && faultModel.suspends > 0 && has(20);
   const wallSteps = faultModel.wallSteps > 0 && has(20);
   // Where nobody suspends or sets them, all clocks of a client are as good as each other.
   const mixed = faultModel.ownTiming && !suspends && !wallSteps && policy.habits.clock === 'boot' && has(10);
@@ -142,12 +142,12 @@ function drawUsual(faultModel: FaultModel, tactics: Tactics, draw: RandomStream)
     },
     tactics,
     ttlMs,
-    strain,
+    stressed,
     boundFraction,
     bounds,
     sharp,
     durable,
-    guardUs: strain === 'write-delay' ? Math.min(draw.pick([100_000, 250_000, 500_000]), ttlMs * 500) : null,
+    guardUs: stressed === 'write-delay' ? Math.min(draw.pick([100_000, 250_000, 500_000]), ttlMs * 500) : null,
     leastDelayUs,
     mostDelayUs: leastDelayUs + draw.pick(sharp ? [0, 0, 0, 5_000] : [0, 100, 1_000, 5_000]),
     losses: has(50),
@@ -155,9 +155,9 @@ function drawUsual(faultModel: FaultModel, tactics: Tactics, draw: RandomStream)
     resends: faultModel.duplicatePpm > 0 && has(20),
     spikes: has(30),
     // What a write allows for is one pause of its client, which is planned apart.
-    pauses: strain !== 'write-delay' && has(30),
+    pauses: stressed !== 'write-delay' && has(30),
     partitions: has(50),
-    deadClients: strain !== 'write-delay' && has(20),
+    deadClients: stressed !== 'write-delay' && has(20),
     failovers,
     refusals: faultModel.refusals > 0 && has(15),
     suspends,
@@ -201,13 +201,15 @@ const FSYNC_EVERY_US = [EVERY_SECOND_US, 20_000] as const;
  * What a crash leaves of a node. Nodes that keep what they acknowledged write it before they answer, or every second, in
  * windows that take their time: then power loss costs the last of it, and a dying process what it had not handed over.
  */
-function drawDisk(faultModel: FaultModel, durable: boolean, strain: BoundId | null, draw: RandomStream): Disk {
+function drawDisk(faultModel: FaultModel, durable: boolean, stressed: BoundId | null, draw: RandomStream): Disk {
   if (durable && draw.chance(50 * PERCENT)) return { persistence: 'always' };
   // Nodes with dumps come back with what they had some time ago, which is no matter to their keys but to their counters.
   const old = faultModel.counters && countsForTokens(faultModel.policy) && !durable && draw.chance(30 * PERCENT);
   if (faultModel.persistence === 'rdb' || old) return { persistence: 'rdb', dumps: drawDumps(draw) };
   const forgets =
-    (strain === 'restart-delay' || strain === 'data-loss') && forgetsUnawares(faultModel) && draw.chance(30 * PERCENT);
+    (stressed === 'restart-delay' || stressed === 'data-loss') &&
+    forgetsUnawares(faultModel) &&
+    draw.chance(30 * PERCENT);
   const asked = faultModel.persistence === 'everysec';
   if (!asked && !durable && !forgets) return { persistence: faultModel.persistence };
   const everyUs = asked ? EVERY_SECOND_US : draw.pick(FSYNC_EVERY_US);
@@ -254,17 +256,17 @@ function drawNearness(draw: RandomStream): number {
 }
 
 /** Few attempts, so that a run is short; and where nodes forget, votes beyond the quorum that let them. */
-function drawPolicy(faultModel: FaultModel, strain: BoundId | null, draw: RandomStream): Policy {
+function drawPolicy(faultModel: FaultModel, stressed: BoundId | null, draw: RandomStream): Policy {
   const tries =
     faultModel.policy.settings.tries === null ? null : Math.min(faultModel.policy.settings.tries, draw.between(1, 3));
-  if (strain !== 'data-loss') return policyVaried(faultModel.policy, { tries });
+  if (stressed !== 'data-loss') return policyVaried(faultModel.policy, { tries });
   const votesWanted = draw.pick<Settings['votesWanted']>(['all', 'quorum', faultModel.nodes - 1]);
   return policyVaried(faultModel.policy, { tries, votesWanted });
 }
 
-function drawStrain(faultModel: FaultModel, draw: RandomStream): BoundId | null {
+function drawStressed(faultModel: FaultModel, draw: RandomStream): BoundId | null {
   const { stretch } = faultModel;
-  const possible = (Object.keys(stretch) as BoundId[]).filter((strain) => stretch[strain] > 0);
+  const possible = (Object.keys(stretch) as BoundId[]).filter((stressed) => stretch[stressed] > 0);
   const [first, ...rest] = possible;
   if (first === undefined || draw.chance(5 * PERCENT)) return null;
   return draw.pick([first, ...rest]);
@@ -311,15 +313,15 @@ function drawClocks(
   return clocks;
 }
 
-/** Rate errors in the harmful direction, where they are the strain: fast nodes, slow clients, or both. */
+/** Rate errors in the harmful direction, where they stress the assumption: fast nodes, slow clients, or both. */
 function drawRates(
   faultModel: FaultModel,
-  strain: BoundId | null,
+  stressed: BoundId | null,
   boundFraction: number,
   bounds: AssumptionBounds,
   draw: RandomStream,
 ): [number, number] {
-  if (strain !== 'clock-drift') return [0, 0];
+  if (stressed !== 'clock-drift') return [0, 0];
   const factor = faultModel.stretch['clock-drift'] * boundFraction;
   if (faultModel.ratePpm !== null) return [faultModel.ratePpm, faultModel.ratePpm];
   const to = factor > 1 ? Math.ceil : Math.floor;

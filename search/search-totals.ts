@@ -33,7 +33,7 @@ export function noTotals(): SearchTotals {
     steps: 0,
     hash: new RunsHash().digest(),
     exercised: noCounts(),
-    strained: noStrained(),
+    strained: noBoundCoverage(),
     near: 0,
     violating: {},
   };
@@ -56,9 +56,9 @@ export function sumOf(a: SearchTotals, b: SearchTotals): SearchTotals {
     steps: a.steps + b.steps,
     hash: hash.digest(),
     exercised,
-    strained: byStrain((strain) => ({
-      runs: a.strained[strain].runs + b.strained[strain].runs,
-      atBound: a.strained[strain].atBound + b.strained[strain].atBound,
+    strained: byBound((bound) => ({
+      runs: a.strained[bound].runs + b.strained[bound].runs,
+      atBound: a.strained[bound].atBound + b.strained[bound].atBound,
     })),
     near: a.near + b.near,
     violating,
@@ -66,10 +66,10 @@ export function sumOf(a: SearchTotals, b: SearchTotals): SearchTotals {
 }
 
 /** Counters that start from nothing. */
-export function noStrained(): Record<BoundId, { runs: number; atBound: number }> {
-  return byStrain(() => ({ runs: 0, atBound: 0 }));
+export function noBoundCoverage(): Record<BoundId, { runs: number; atBound: number }> {
+  return byBound(() => ({ runs: 0, atBound: 0 }));
 }
 
-function byStrain<T>(of: (strain: BoundId) => T): Record<BoundId, T> {
-  return Object.fromEntries(BOUND_IDS.map((strain) => [strain, of(strain)])) as Record<BoundId, T>;
+function byBound<T>(of: (bound: BoundId) => T): Record<BoundId, T> {
+  return Object.fromEntries(BOUND_IDS.map((bound) => [bound, of(bound)])) as Record<BoundId, T>;
 }

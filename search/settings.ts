@@ -90,7 +90,7 @@ function faultModelOf(settings: SearchSettings, base: FaultModel): FaultModel {
       `--target-votes: ${settings.targetVotes} is more than there are nodes; use ${nodes}, all or quorum`,
     );
   }
-  // Forgetful nodes are a strain of their own, with votes beyond the quorum and nodes that are back at once.
+  // Data loss has a bound of its own, with votes beyond the quorum and nodes that are back at once.
   const stretch =
     restartDelay === undefined && settings.targetVotes === undefined
       ? faultModel.stretch

@@ -95,7 +95,7 @@ function restart(restartAfterUs: number): Schedule {
   return plan({ faults, fates: unreached('c1', 'n3', 'n4') });
 }
 
-function forgetful(missing: readonly string[]): Schedule {
+function losing(missing: readonly string[]): Schedule {
   const faults: Fault[] = [{ kind: 'data-loss', node: 'n0', atUs: 5_000_000 }];
   return plan({ faults, fates: unreached('c1', ...missing) });
 }
@@ -159,8 +159,8 @@ export const BOUNDARY_PAIRS: readonly BoundaryPair[] = [
     what: 'votes behind a claim of which one node forgets, quorum 3 of 5',
     inside: '4 votes',
     outside: '3 votes',
-    within: forgetful(['n4']),
-    beyond: forgetful(['n3', 'n4']),
+    within: losing(['n4']),
+    beyond: losing(['n3', 'n4']),
     breaks: 'quorum-backed',
     votes: 4,
   },

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { extendedRows, forgetfulRows, splitRows } from './count-rows.js';
+import { dataLossRows, extendedRows, splitRows } from './count-rows.js';
 import { effectRows, fencingRows } from './effect-rows.js';
 import { fsyncRows } from './fsync-rows.js';
 import { boundsMarkdown } from './markdown.js';
@@ -12,7 +12,7 @@ const rates = rateRows();
 const steps = stepRows();
 const SUITES: readonly (readonly [string, readonly Row[], number])[] = [
   ['errors of rate', rates, 125],
-  ['forgetful nodes', forgetfulRows(), 60],
+  ['nodes with data loss', dataLossRows(), 60],
   ['steps of clocks', steps, 100],
   ['restart without persistence', restartRows(), 90],
   ['an append-only file', fsyncRows(), 16],

@@ -4,8 +4,8 @@ import {
   greatestSplitNodes,
   leastExtendedNodes,
 } from '../../search/safety-map/computed.js';
+import { leastForExclusion, leastForQuorum, type VoteCase } from './data-loss.js';
 import { leastExtended } from './extensions.js';
-import { leastForExclusion, leastForQuorum, type VoteCase } from './forgetful.js';
 import { compare, type Row } from './row.js';
 import { greatestSplit } from './split.js';
 
@@ -25,11 +25,11 @@ const VOTE_CASES: readonly VoteCase[] = range(1, MOST_NODES).flatMap((nodes) =>
   range(majorityOf(nodes), nodes).flatMap((quorum) => range(quorum, nodes).map((votes) => ({ nodes, quorum, votes }))),
 );
 
-/** Numbers of forgetful nodes. */
-export function forgetfulRows(): Row[] {
+/** Numbers of nodes with data loss. */
+export function dataLossRows(): Row[] {
   const exclusion = VOTE_CASES.map((wanted) =>
     compare({
-      quantity: 'forgetful nodes that break mutual exclusion',
+      quantity: 'nodes with data loss that break mutual exclusion',
       parameters: describe(wanted),
       unit: 'nodes',
       measured: leastForExclusion(wanted),
@@ -38,7 +38,7 @@ export function forgetfulRows(): Row[] {
   );
   const quorum = VOTE_CASES.map((wanted) =>
     compare({
-      quantity: 'forgetful nodes that break the quorum',
+      quantity: 'nodes with data loss that break the quorum',
       parameters: describe(wanted),
       unit: 'nodes',
       measured: leastForQuorum(wanted),

@@ -3,7 +3,7 @@ import type { Fate, Fault } from '../../scenarios/index.js';
 import { type Attack, alone, type Setting, strikeAt } from '../../search/safety-map/adversary.js';
 import { greatest } from '../../search/safety-map/bisect.js';
 import { observeRun } from '../../search/safety-map/watch.js';
-import { subsets } from './forgetful.js';
+import { subsets } from './data-loss.js';
 
 const TTL_MS = 10_000;
 const DELAY_US = 1_000;

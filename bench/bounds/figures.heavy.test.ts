@@ -7,8 +7,8 @@ import {
   PROPORTIONAL_DRIFT,
   USUAL_DRIFT,
 } from '../../search/safety-map/rates.js';
+import { leastForExclusion, leastForQuorum } from './data-loss.js';
 import { longestHold } from './extensions.js';
-import { leastForExclusion, leastForQuorum } from './forgetful.js';
 import { leastRestartDelay } from './restart.js';
 import { latestUsefulStep, leastHarmfulClientStepMs, leastHarmfulNodeStepMs } from './steps.js';
 import { freeAfterSilence } from './waiting.js';
@@ -89,7 +89,7 @@ describe('published figures', () => {
     expect([ms(10_000, 0, 0, 5_000), ms(10_000, 0, 0, 10_000)]).toEqual([9998, 10_098]);
   });
 
-  it('forgetful nodes', () => {
+  it('nodes with data loss', () => {
     const pairs = (nodes: number, quorum: number): string =>
       Array.from({ length: nodes - quorum + 1 }, (_, i) => ({ nodes, quorum, votes: quorum + i }))
         .map((wanted) => `${leastForExclusion(wanted)}/${leastForQuorum(wanted)}`)

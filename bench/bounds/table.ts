@@ -1,4 +1,4 @@
-import { extendedRows, forgetfulRows, splitRows } from './count-rows.js';
+import { dataLossRows, extendedRows, splitRows } from './count-rows.js';
 import { effectRows, fencingRows } from './effect-rows.js';
 import { fsyncRows } from './fsync-rows.js';
 import { rateRows } from './rate-rows.js';
@@ -10,7 +10,7 @@ import { timeoutRows } from './timeout-rows.js';
 export function boundsTable(): Row[] {
   return [
     ...rateRows(),
-    ...forgetfulRows(),
+    ...dataLossRows(),
     ...stepRows(),
     ...restartRows(),
     ...fsyncRows(),

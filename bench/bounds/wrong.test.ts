@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { ALIGNED, WORST_AT } from '../../search/safety-map/adversary.js';
 import { greatestRateForExclusion, PROPORTIONAL_DRIFT, USUAL_DRIFT } from '../../search/safety-map/rates.js';
+import { leastForExclusion } from './data-loss.js';
 import { longestWay } from './effects.js';
 import { greatestElapsedFromReply } from './extensions.js';
 import { leastLostCounters, longestDelay } from './fencing.js';
-import { leastForExclusion } from './forgetful.js';
 import { leastRestartDelay } from './restart.js';
 import { compare, type Unit } from './row.js';
 import { greatestSplit } from './split.js';
@@ -80,7 +80,7 @@ describe('a wrong formula is noticed', () => {
 
 describe('what measures', () => {
   const MEASURING =
-    /^(adversary|bisect|watch|rates|steps|restart|fsync|forgetful|extensions|split|timeouts|waiting|fencing|effects)\.ts$/;
+    /^(adversary|bisect|watch|rates|steps|restart|fsync|data-loss|extensions|split|timeouts|waiting|fencing|effects)\.ts$/;
   const FORMULA = /computed|search\/bounds|assumptions|driftAllowanceUs|deadlineOf|isValid|toleratedDataLoss/;
 
   it('imports no formula', () => {

@@ -137,7 +137,7 @@ const KNOWN: readonly FaultModel[] = Object.values(PROFILES)
 export const WEATHERS: readonly FaultModel[] = [
   WITHIN_ASSUMPTIONS,
   FENCED,
-  ...BOUND_IDS.map((strain) => exceedBound(WITHIN_ASSUMPTIONS, strain, 1.5)),
+  ...BOUND_IDS.map((bound) => exceedBound(WITHIN_ASSUMPTIONS, bound, 1.5)),
   ...KNOWN,
   ...MUTANTS.map((mutant) => faultModelFor(mutant)),
 ];

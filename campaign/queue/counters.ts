@@ -29,9 +29,9 @@ export function flattened({
     hashB: Number.parseInt(hash.slice(8), 16),
   };
   for (const [situation, count] of Object.entries(exercised)) counters[`exercised ${situation}`] = count;
-  for (const strain of BOUND_IDS) {
-    counters[`strained ${strain}`] = strained[strain].runs;
-    counters[`atBound ${strain}`] = strained[strain].atBound;
+  for (const bound of BOUND_IDS) {
+    counters[`strained ${bound}`] = strained[bound].runs;
+    counters[`atBound ${bound}`] = strained[bound].atBound;
   }
   for (const [property, count] of Object.entries(violating)) counters[`violating ${property}`] = count;
   return Object.fromEntries(Object.entries(counters).filter(([, count]) => count !== 0));

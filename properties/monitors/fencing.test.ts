@@ -33,8 +33,8 @@ describe('fencing', () => {
   });
 
   it('is broken by two holders at once with the same token, and not by two tokens with the same counter', () => {
-    const forgetful: Fault[] = [{ kind: 'crash', atUs: 1_500, node: 'n1', restartAfterUs: 0 }];
-    const overlap: Parts = { locks: [[lock(0)], [lock(1_000)]], faults: forgetful, fates: unreached('c1', 'n2') };
+    const losing: Fault[] = [{ kind: 'crash', atUs: 1_500, node: 'n1', restartAfterUs: 0 }];
+    const overlap: Parts = { locks: [[lock(0)], [lock(1_000)]], faults: losing, fates: unreached('c1', 'n2') };
     expect(
       fencing({ ...overlap, policy: { settings: { tries: 1, fencing: true }, deviations: ['fence-without-token'] } }),
     ).toEqual(['c1 c2 7000']);

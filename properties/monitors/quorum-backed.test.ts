@@ -23,7 +23,7 @@ describe('quorum-backed', () => {
     expect(gaps({ fates: three, faults: [crash('n2', 3_000)] })).toEqual([['c1', 'a', 3_000, 9_898_000]]);
   });
 
-  it('survives as many forgetful nodes as there are votes beyond the majority', () => {
+  it('survives as many nodes with data loss as there are votes beyond the majority', () => {
     expect(gaps({ faults: [crash('n2', 3_000), crash('n3', 5_000)] })).toEqual([]);
     expect(gaps({ faults: [crash('n2', 3_000), crash('n3', 5_000), crash('n0', 6_000)] })).toEqual([
       ['c1', 'a', 6_000, 9_898_000],

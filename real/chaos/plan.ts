@@ -120,8 +120,8 @@ function amnesia({ seed, nodes, ttlMs, forMs }: PlanOptions): PlannedFault[] {
   const next = (): number => wholeMs(ttlMs * (0.4 + draw() * 0.4));
   for (let atMs = next(); atMs < forMs; atMs += next()) {
     const order = Array.from({ length: nodes }, (_, node) => ({ node, at: draw() })).sort((a, b) => a.at - b.at);
-    const forgetful = order.slice(0, Math.floor(nodes / 2) + 1).map(({ node }) => node);
-    faults.push({ atMs, forMs: 0, kind: 'restart at once', nodes: forgetful });
+    const losing = order.slice(0, Math.floor(nodes / 2) + 1).map(({ node }) => node);
+    faults.push({ atMs, forMs: 0, kind: 'restart at once', nodes: losing });
   }
   return faults;
 }

@@ -87,7 +87,7 @@ describe('the surface, on ioredis-mock', () => {
     expect(await codeOf(lock.extend(0.5))).toMatchObject(['ERR_LOCK_CONFIG', /0\.5/]);
   });
 
-  test('says how many forgetful nodes a lock tolerates, which votesWanted raises', async () => {
+  test('says how many nodes with data loss a lock tolerates, which votesWanted raises', async () => {
     await using lock = await redlock.acquire(fresh(), 30_000, { votesWanted: 'all' });
     expect(lock.votes).toEqual({
       granted: [0, 1, 2, 3, 4],

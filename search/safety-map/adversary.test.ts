@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
+import { dataLossAttack } from '../../bench/bounds/data-loss.js';
 import {
   fewExtendedAttack,
   greatestElapsedFromReply,
   overtakenAttack,
   slowRoundAttack,
 } from '../../bench/bounds/extensions.js';
-import { dataLossAttack } from '../../bench/bounds/forgetful.js';
 import { leastRestartDelay, restartAttack } from '../../bench/bounds/restart.js';
 import { splitSchedule } from '../../bench/bounds/split.js';
 import { clientStepAttack, greatestNodeStep, nodeStepAttack } from '../../bench/bounds/steps.js';

@@ -13,9 +13,9 @@ export interface VoteCase {
 }
 
 /** These nodes forget everything, one after the other, a millisecond apart; a rival comes when all have. */
-export function dataLossAttack({ nodes, quorum, votes }: VoteCase, forgetful: readonly number[]): Attack {
+export function dataLossAttack({ nodes, quorum, votes }: VoteCase, losing: readonly number[]): Attack {
   const atUs = (place: number): number => CLAIMED_US + 1000 * (place + 1);
-  const faults = forgetful.map(
+  const faults = losing.map(
     (node, place): Fault => ({ kind: 'crash', atUs: atUs(place), node: `n${node}`, restartAfterUs: 0 }),
   );
   const setting = {
@@ -26,20 +26,20 @@ export function dataLossAttack({ nodes, quorum, votes }: VoteCase, forgetful: re
     policy: { deviations: [`quorum:${quorum}`] },
     faults,
   };
-  return strikeAt(setting, atUs(forgetful.length));
+  return strikeAt(setting, atUs(losing.length));
 }
 
-/** The least number of forgetful nodes, whichever they are, with which two clients believe at once. */
+/** The least number of nodes with data loss, whichever they are, with which two clients believe at once. */
 export function leastForExclusion(wanted: VoteCase): number {
-  return leastForgetful(wanted, (run) => run.overlap);
+  return leastWithDataLoss(wanted, (run) => run.overlap);
 }
 
-/** The least number of forgetful nodes, whichever they are, with which fewer than a quorum are behind the holder. */
+/** The least number of nodes with data loss, whichever they are, with which fewer than a quorum are behind the holder. */
 export function leastForQuorum(wanted: VoteCase): number {
-  return leastForgetful(wanted, (run) => run.quorumLost);
+  return leastWithDataLoss(wanted, (run) => run.quorumLost);
 }
 
-function leastForgetful(wanted: VoteCase, broken: (run: Attack) => boolean): number {
+function leastWithDataLoss(wanted: VoteCase, broken: (run: Attack) => boolean): number {
   for (let size = 0; size <= wanted.nodes; size++) {
     for (const nodes of subsets(wanted.nodes, size)) if (broken(dataLossAttack(wanted, nodes))) return size;
   }
