@@ -269,10 +269,10 @@ function subjectFor(fields: readonly Parameter[], key: string): unknown {
   const made: Record<string, unknown> = {};
   for (const field of fields) {
     const { name, type, isFunction, isGuessed } = field;
-    // The type of a method is what it returns.
-    if (isFunction) continue;
     const [, literal] = /^['"]([^'"]*)['"]/.exec(type) ?? [];
-    if (literal !== undefined) made[name] = literal;
+    // The type of a method is what it returns.
+    if (isFunction && literal === undefined) continue;
+    if (literal !== undefined) made[name] = isFunction ? () => literal : literal;
     else if (/^number\b/.test(type)) made[name] = isId(field) ? numberOf(key) : 1;
     else if (type === 'boolean') made[name] = false;
     else if (/^string\b(?!\s*\[)/.test(type) || (isGuessed === true && isId(field))) made[name] = key;

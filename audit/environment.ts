@@ -13,6 +13,11 @@ const USUAL: readonly string[] = [
 const READ = /\benv(?:\.([A-Z][A-Z0-9_]*)|\[\s*['"]([A-Z][A-Z0-9_]*)['"]\s*\])/g;
 const TAKEN = /\{([^{}]*)\}\s*=\s*process\.env\b/g;
 
+/** What a file compares with a secret of its environment is this. */
+export const SECRET = 'secret';
+
+const COMPARED = /!==?\s*(?:`[^`]*\$\{\s*)?process\.env\.([A-Z][A-Z0-9_]*)/g;
+
 /** Names that files read from the environment, in the order in which they are written. */
 function namesIn(sources: readonly SourceFile[]): string[] {
   const names = sources.flatMap(({ text }) => [
@@ -93,6 +98,7 @@ export function environmentFor(sources: readonly SourceFile[], nodes: number): R
   const counts = new Map<Kind, number>();
   const short = takesPlaces(sources);
   const areCounted = countsHolders(sources);
+  for (const { text } of sources) for (const [, name = ''] of text.matchAll(COMPARED)) values[name] = SECRET;
   for (const name of namesIn(sources)) {
     // Of what several may hold, that one holds it is what can be judged.
     if (areCounted && isLimit(name)) values[name] = '1';

@@ -241,7 +241,10 @@ function nodesAreOne({ nodes, admits, counts }: Understood): boolean {
 
 /** @param aheadMs - The clock of the second process is so far ahead of the first one's. */
 function isHeldByBoth([one, two]: readonly Attempt[], aheadMs: number): boolean {
-  return one !== undefined && two !== undefined && two.acquiredMs - aheadMs < one.releasedMs;
+  if (one === undefined || two === undefined) return false;
+  // A key with the day in it is another one on a clock that is ahead.
+  const isOther = one.trial !== null && two.trial !== null && one.trial.key !== two.trial.key;
+  return !isOther && two.acquiredMs - aheadMs < one.releasedMs;
 }
 
 /** It was extended later than as it was acquired, while its work went on. */

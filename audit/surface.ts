@@ -19,6 +19,8 @@ const GIVES_WHAT =
 const EXTENDS = /^_?(?:try)?_?(?:extend|renew|refresh|touch|prolong|keepAlive|heartbeat|bump)/i;
 const MAKES =
   /^_?(?:create|make|build|new|init|setup|use|define|factory|for|get|of|from|connect|open|instance)(?=[A-Z_]|$)|(?:factory|Factory)$|^(?:lock|mutex|locker|redlock|default|lease|semaphore|elect(?:ion|or)|leader|registry|manager)(?:s|es)?$|(?:Lock|Mutex|Lease|Locker|Semaphore|Registry|Manager|Service|Provider)(?:s|es)?(?:For|Of|On|By)?$|^(?:lock|mutex|lease)(?:For|Of|On|By)$/;
+/** Names of what makes something else of the functions that it is handed: `createWorker`. */
+const MAKES_OTHER = /^_?(?:create|make|build|new)(?=[A-Z_])/;
 /** What has to be called before a lock can be used. */
 const OPENS =
   /^_?(?:init|initiali[sz]e|connect|open|start|setup|setUp|boot|bootstrap|ready|prepare|load|configure)(?:[A-Z]\w*)?$|^(?:install|register|define|add|load)(?:Commands|Scripts)$|^on(?:ModuleInit|ApplicationBootstrap)$|^(?:set|use)(?:Redis|Client|Connection)\w*$/;
@@ -155,7 +157,7 @@ export class Surface {
       const isSetter = object !== null && setsName(shape);
       if (isSetter) this.setters.add(name);
       const isUsed = this.noteUses({ name, shown, shape, path: pathOf(name), depth }, { names, givers, object });
-      if (isUsed || (object !== null && name === '')) continue;
+      if ((isUsed && !MAKES_OTHER.test(shown)) || (object !== null && name === '')) continue;
       if (!MAKES.test(shown) && !isSetter && !makesByShape(shape, it)) continue;
       const path = [...pathOf(name), ...(object === null ? [] : [{ kind: 'member', name } as const])];
       await this.made({ value: it, owner: object?.value }, path, { kind: 'call', name }, depth + 1);

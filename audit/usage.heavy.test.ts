@@ -89,6 +89,37 @@ export class Seats {
     'its key is "seat:a"',
   ],
   [
+    'of what a factory makes of the functions that it is handed',
+    `${TAKES}
+export async function createWorker(redis: Redis, { resize, log = console }: { resize(id: string): Promise<void>; log?: Console }) {
+  async function processImage(id: string) {
+    const held = await take(redis, 'image:' + id, 6_000);
+    if (held === null) return;
+    await resize(id);
+    log.info(id);
+    await redis.eval(UNLOCK, 1, held.key, held.token);
+  }
+  return { processImage };
+}`,
+    'createWorker.processImage (lock.ts:8) does its own work under the lock',
+  ],
+  ...[
+    'if (req.headers.get("authorization") !== `Bearer $' +
+      '{process.env.CRON_SECRET}`) return new Response(null, { status: 401 });',
+    'const sent = req.headers.get("x-cron-secret"); if (sent !== process.env.CRON_SECRET) return new Response(null, { status: 401 });',
+  ].map((authorized) => [
+    'of a request that has to have a secret of the environment',
+    `${TAKES}
+export const cron = (redis: Redis, mail: { send(): Promise<void> }) => async function GET(req: Request): Promise<Response> {
+  ${authorized}
+  const held = await take(redis, 'digest', 8_000);
+  if (held !== null) await mail.send();
+  if (held !== null) await redis.eval(UNLOCK, 1, held.key, held.token);
+  return Response.json({ done: held !== null });
+};`,
+    'its key is "digest"',
+  ]),
+  [
     'over a connection that only a function of the file makes',
     `import { connect as dial } from 'node:net';
 const UNLOCK = ${JSON.stringify(UNLOCK)};

@@ -1,3 +1,4 @@
+import { SECRET } from './environment.js';
 import type { Parameter } from './parameter.js';
 import { part, parts, type SyntaxNode, visit } from './syntax.js';
 
@@ -15,9 +16,14 @@ function chainOf(node: SyntaxNode | null): readonly string[] {
   if (node.type === 'Identifier') return [nameOf(node)];
   if (node.type === 'ThisExpression') return ['this'];
   if (node.type.startsWith('TS')) return chainOf(part(node, 'expression'));
-  if (!node.type.endsWith('MemberExpression') || node.computed === true) return [];
+  if (!node.type.endsWith('MemberExpression') || isComputed(node)) return [];
   const [owner, name] = [chainOf(part(node, 'object')), nameOf(part(node, 'property'))];
   return owner.length === 0 || name === '' ? [] : [...owner, name];
+}
+
+/** Whether the name of a property is not written: `object[name]`, but not `object['name']`. */
+function isComputed(node: SyntaxNode): boolean {
+  return node.computed === true && part(node, 'property')?.type !== 'StringLiteral';
 }
 
 /** Whether a function calls what has this name. */
@@ -97,6 +103,7 @@ export function fieldsRead(name: string, body: SyntaxNode | null): Parameter[] {
   const found: Read = { isFunction: false, inner: new Map() };
   if (name === '' || body === null) return [];
   const seen = new Set<SyntaxNode | null>();
+  const copies = new Map<string, SyntaxNode>();
   visit(body, (node) => {
     const isCall = node.type.endsWith('CallExpression');
     if (isCall) seen.add(part(node, 'callee'));
@@ -104,22 +111,42 @@ export function fieldsRead(name: string, body: SyntaxNode | null): Parameter[] {
     const [first, ...path] = chainOf(isCall ? part(node, 'callee') : node);
     if (first === name && path.length > 0 && !seen.has(node) && (isCall || node.type.endsWith('MemberExpression')))
       note(found, path, isCall);
-    const [compared, ...of] = node.type === 'BinaryExpression' ? chainOf(part(node, 'left')) : [];
-    if (compared === name && of.length > 0 && isWanted(node, of)) {
-      const wanted = nameOf(part(node, 'right'));
-      if (wanted !== '') note(found, of, false).wanted ??= wanted;
-    }
+    if (node.type === 'BinaryExpression') noteCompared(found, node, name, copies);
     const pattern = part(node, 'id');
-    const [source, ...from] = node.type === 'VariableDeclarator' ? chainOf(part(node, 'init')) : [];
+    const init = node.type === 'VariableDeclarator' ? part(node, 'init') : null;
+    const [source, ...from] = chainOf(init);
     if (source === name && pattern?.type === 'ObjectPattern') notePattern(found, from, pattern);
+    if (init !== null && pattern?.type === 'Identifier') copies.set(nameOf(pattern), init);
   });
   return parametersOf(found);
 }
 
-/** Whether a property is compared with a text that it has to be: `req.method !== 'POST'`, or `===` for what a request is. */
-function isWanted({ operator, right }: SyntaxNode, path: readonly string[]): boolean {
-  const isText = (right as SyntaxNode | undefined)?.type === 'StringLiteral';
-  return isText && (operator === '!==' || operator === '!=' || path.at(-1) === 'method');
+/**
+ * Notes what a property has to be: `req.method !== 'POST'`, or a header that has to have a secret of the environment.
+ *
+ * @param copies - Variables, by what they were set to.
+ */
+function noteCompared(found: Read, node: SyntaxNode, name: string, copies: ReadonlyMap<string, SyntaxNode>): void {
+  const left = part(node, 'left');
+  const compared = copies.get(left?.type === 'Identifier' ? nameOf(left) : '') ?? left;
+  const isCall = compared?.type.endsWith('CallExpression') === true;
+  const [first, ...path] = chainOf(isCall ? part(compared, 'callee') : compared);
+  if (first !== name || path.length === 0) return;
+  const isNegated = node.operator === '!==' || node.operator === '!=';
+  const wanted = isNegated || path.at(-1) === 'method' ? textOf(part(node, 'right')) : '';
+  if (wanted !== '') note(found, path, isCall).wanted ??= wanted;
+}
+
+/** A text that is written, in which secrets of the environment may be. */
+function textOf(node: SyntaxNode | null): string {
+  if (node?.type === 'StringLiteral') return nameOf(node);
+  if (node === null) return '';
+  if (chainOf(node).slice(0, 2).join('.') === 'process.env') return SECRET;
+  const [inner, ...more] = parts(node, 'expressions');
+  if (node.type !== 'TemplateLiteral' || inner === undefined || more.length > 0) return '';
+  const [before = '', after = ''] = parts(node, 'quasis').map(({ value }) => (value as { cooked?: string }).cooked);
+  const secret = textOf(inner);
+  return secret === '' ? '' : `${before}${secret}${after}`;
 }
 
 /** @returns What was read last. */
