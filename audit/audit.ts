@@ -21,10 +21,11 @@ import { defectsOf } from './diagnosis.js';
 import { environmentFor, serversIn } from './environment.js';
 import type { Bench } from './load.js';
 import { mute } from './mute.js';
+import { whereOf } from './plan.js';
 import { firstLineOf, Program } from './program.js';
 import { endsOtherwise, MOST_NODES, reasonOf } from './refusal.js';
 import { type Failing, type FoundBefore, type Searched, searchAudit } from './search.js';
-import { understoodIn, whereOf } from './telling.js';
+import { understoodIn } from './telling.js';
 import { type FoundLock, type Said, understand } from './understand.js';
 import { Wire } from './wire.js';
 
@@ -133,7 +134,7 @@ async function audited(plan: AuditPlan, tell: Tell, isStopped: () => boolean): P
     isStopped,
     onRun: (done) => tell({ doing: 'searches', done, of: runs }),
   });
-  const where = whereOf(program, found.how);
+  const where = whereOf(program, found.how.plan);
   const findings: Finding[] = [];
   const defects = defectsOf(found);
   for (const failing of distinct(searched.failing)) {
@@ -143,7 +144,9 @@ async function audited(plan: AuditPlan, tell: Tell, isStopped: () => boolean): P
   }
   const isNew = (defect: Defect): boolean => !findings.some(({ sentence }) => sentence === defect.sentence);
   if (plan.replay === undefined)
-    findings.push(...defects.filter((it) => it.isShown && isNew(it)).map((it) => shownFinding(it, where, plan.path)));
+    findings.push(
+      ...defects.filter((it) => it.isShown && isNew(it)).map((it) => shownFinding(it, it.where ?? where, plan.path)),
+    );
   const isInterrupted = searched.isInterrupted || isStopped();
   return {
     name: program.name,

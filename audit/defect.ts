@@ -17,6 +17,8 @@ export interface Defect {
   readonly isShown: boolean;
   /** The command in which it lies, in upper case, where it lies in one. */
   readonly verb?: string;
+  /** Where it is, if that is not the function that acquires: `lock.ts:12`. */
+  readonly where?: string;
   /** How the key of a holder goes by it, where it goes in one way. */
   readonly takes?: 'deleted' | 'overwritten' | 'expired';
 }

@@ -60,9 +60,9 @@ function later(ms: number): Promise<void> {
 /**
  * Makes the lock of a file, as `plan` says that it is used.
  *
- * @param readers - Processes that take it as those do who only read, where there is such a way. Default: none.
+ * @param planOf - How a process uses it, by its name. Default: all as `plan` says.
  */
-export function lockMaker(bench: Bench, how: Understood, readers: readonly string[] = []): MakeLock {
+export function lockMaker(bench: Bench, how: Understood, planOf: (process: string) => Plan = () => how.plan): MakeLock {
   return async ({ addresses }) => {
     const process = current.owner;
     if (process === null) throw new Error('a lock is made outside of its process');
@@ -70,8 +70,7 @@ export function lockMaker(bench: Bench, how: Understood, readers: readonly strin
     if (how.isOpen && how.nodes > 1)
       Object.assign(globalThis.process.env, environmentFor(bench.program.sources, own.length));
     const loaded = await loadIn(bench, own);
-    const plan = planFor(how, readers.includes(process.name));
-    const user = new LockUser(bench, { ...how, plan }, loaded, process);
+    const user = new LockUser(bench, { ...how, plan: planOf(process.name) }, loaded, process);
     await user.prepare();
     return {
       acquire: (resource, ttlMs) => user.acquire(resource, ttlMs),
@@ -83,9 +82,10 @@ export function lockMaker(bench: Bench, how: Understood, readers: readonly strin
 /** The one process that reads in a search, where there is a lock for readers: two of them may have it at once. */
 export const READER = 'c2';
 
-function planFor({ plan }: Understood, isReader: boolean): Plan {
+/** How each process uses a lock, where these take it as those do who only read. */
+export function plansFor({ plan }: Understood, readers: readonly string[]): (process: string) => Plan {
   const { shared, begin = [] } = plan;
-  return shared !== undefined && isReader ? { ...shared, begin } : plan;
+  return (process) => (shared !== undefined && readers.includes(process) ? { ...shared, begin } : plan);
 }
 
 const EXTENSIONS = ['extend', 'renew', 'refresh', 'prolong', 'touch'];

@@ -1,4 +1,5 @@
 import type { ClientKind } from './clients.js';
+import type { Program } from './program.js';
 
 /** A step from the exports of a file to what has the lock's functions. */
 export interface Step {
@@ -129,4 +130,11 @@ export function takerIn({ path, take }: Pick<Plan, 'path' | 'take'>): string {
 export function nameOfPlan({ path, take }: Plan): string {
   const names = namesIn(path);
   return [...names, take].filter((it) => it !== '' && it !== 'default').join('.') || 'the default export';
+}
+
+/** Where the function is that acquires: `lock.ts:12`. */
+export function whereOf(program: Program, plan: Plan): string {
+  const last = takerIn(plan);
+  const named = program.shapes.find(({ name }) => name === last || (name === '' && last === 'default'));
+  return named?.where ?? program.name;
 }

@@ -1,5 +1,6 @@
 import type { LockPlan } from '../scenarios/index.js';
 import type { Defect } from './defect.js';
+import { plansFor } from './drive.js';
 import type { Hosts } from './hosts.js';
 import type { Bench } from './load.js';
 import type { Understood } from './plan.js';
@@ -18,11 +19,11 @@ export interface TwoReaders {
 /** Finds out whether a writer waits for all who read. */
 export async function twoReaders(bench: Bench, hosts: Hosts, how: Understood, ttlMs: number): Promise<TwoReaders> {
   if (how.plan.shared === undefined) return { ignores: null, leavesAll: false, leavesLate: false };
-  const readers = ['c2', 'c3'];
+  const planOf = plansFor(how, ['c2', 'c3']);
   const plays = async (...uses: readonly LockPlan[]): Promise<(name: string) => Attempt | undefined> => {
     const clients = uses.map((it) => [it]);
     const schedule = calm(how.nodes, clients, (6 * ttlMs + REST_MS) * 1000);
-    const attempts = await rehearse(bench, hosts, how, schedule, { readers });
+    const attempts = await rehearse(bench, hosts, how, schedule, { planOf });
     return (name) => attempts.find(({ client }) => client === name);
   };
   const isBeside = async (first: LockPlan, second: LockPlan, writerMs: number): Promise<boolean> => {

@@ -8,7 +8,7 @@ import { type HeldByFile, lockMaker } from './drive.js';
 import { answersOf } from './held.js';
 import type { Hosts } from './hosts.js';
 import type { Bench } from './load.js';
-import type { Sign, Understood } from './plan.js';
+import type { Plan, Sign, Understood } from './plan.js';
 import { withReplica } from './replica.js';
 import { calls } from './unknown.js';
 import type { Trial } from './wire.js';
@@ -54,8 +54,8 @@ export interface Ways {
   readonly takes?: () => Promise<void>;
   /** Elements of each list that it was handed. Default 1. */
   readonly elements?: number;
-  /** Processes that take the lock as those do who only read. */
-  readonly readers?: readonly string[];
+  /** How a process uses the lock, by its name. */
+  readonly planOf?: (process: string) => Plan;
   /** The client of a request disconnects when the work has begun. */
   readonly hangsUp?: boolean;
   /** The first process acquires again in the context of its work, so long after its release, ms. */
@@ -112,7 +112,7 @@ export async function rehearse(
   ways: Ways = {},
 ): Promise<Attempt[]> {
   const attempts: Attempt[] = [];
-  const make = lockMaker(bench, how, ways.readers);
+  const make = lockMaker(bench, how, ways.planOf);
   const watched: MakeLock = async (bed) => {
     const lock = await make(bed);
     return { ...lock, ...watchedCalls(lock, attempts, bench, ways) };

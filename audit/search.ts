@@ -8,7 +8,7 @@ import type { Violation } from '../properties/index.js';
 import type { Schedule } from '../scenarios/index.js';
 import { RandomStreams } from '../sim/index.js';
 import { kindsFor, promiseOf, type Trouble, troublesFor } from './cases.js';
-import { lockMaker, READER } from './drive.js';
+import { lockMaker, plansFor, READER } from './drive.js';
 import type { Bench } from './load.js';
 import { firstLineOf, ProcessExit } from './program.js';
 import type { FoundLock } from './understand.js';
@@ -136,7 +136,7 @@ export async function searchAudit(
   { how, hosts, seen }: FoundLock,
   limits: SearchLimits,
 ): Promise<Searched> {
-  const factory = await lockFactoryOf(bench.program.name, lockMaker(bench, how, [READER]), undefined, {
+  const factory = await lockFactoryOf(bench.program.name, lockMaker(bench, how, plansFor(how, [READER])), undefined, {
     tap: bench.wire,
     nodeAt: hosts.nodeAt,
     nodes: Math.max(3, how.nodes, hosts.met),

@@ -1,5 +1,5 @@
 import type { PromiseKind } from './cases.js';
-import { nameOfPlan, takerIn } from './plan.js';
+import { nameOfPlan, whereOf } from './plan.js';
 import { hasOwnConnections, type Program } from './program.js';
 import type { FoundLock } from './understand.js';
 import { seconds } from './words.js';
@@ -15,7 +15,7 @@ const CLIENTS = {
 export function understoodIn(program: Program, { how, seen }: FoundLock): string[] {
   const { plan, nodes, client, fixedTtlMs, unitMs, renews, releases } = how;
   const name = nameOfPlan(plan);
-  const where = whereOf(program, how);
+  const where = whereOf(program, plan);
   const uses = {
     with: 'runs work under the lock',
     pair: how.campaigns
@@ -40,13 +40,6 @@ export function understoodIn(program: Program, { how, seen }: FoundLock): string
     ...(renews ? ['it extends its lock by itself while it is held'] : []),
     ...(releases ? [] : ['it never deletes its key: what it guards is done once in a TTL']),
   ];
-}
-
-/** Where the function is that acquires: `lock.ts:12`. */
-export function whereOf(program: Program, { plan }: FoundLock['how']): string {
-  const last = takerIn(plan);
-  const named = program.shapes.find(({ name }) => name === last || (name === '' && last === 'default'));
-  return named?.where ?? program.name;
 }
 
 /** What was judged, and what was not. */

@@ -2,6 +2,7 @@ import { replayLibraries } from '../libraries/run.js';
 import type { Fault, Schedule } from '../scenarios/index.js';
 import { InputError } from '../scenarios/input-error.js';
 import type { Given } from './arguments.js';
+import { lostChanges } from './beside.js';
 import { serversIn } from './environment.js';
 import { examine, type Seen } from './examine.js';
 import { refusalIn, releaserIn } from './held.js';
@@ -65,7 +66,7 @@ export async function understand(bench: Bench, said: Said): Promise<FoundLock> {
         bench.wire.counts = false;
         bench.wire.setsBefore = false;
         const found = await tried(bench, plan, said);
-        if (found !== null && !isLeftToOthers(found.how, plans)) return found;
+        if (found !== null && !isLeftToOthers(found.how, plans)) return withOthers(bench, found, plans);
         if (found !== null) problems.push(new NotGivenError(nameOfPlan(plan), UNRELEASED));
       } catch (error) {
         problems.push(error);
@@ -73,6 +74,12 @@ export async function understand(bench: Bench, said: Said): Promise<FoundLock> {
     }
   }
   throw notFound(bench.program.name, plans, problems);
+}
+
+/** The same with what the other functions of the file do under their locks. */
+async function withOthers(bench: Bench, found: FoundLock, plans: readonly Plan[]): Promise<FoundLock> {
+  const lost = await lostChanges({ ...found, bench }, plans);
+  return { ...found, seen: { ...found.seen, shown: [...found.seen.shown, ...lost] } };
 }
 
 /** Whether it is kept from others by a file, and what that exports releases it, which could not be used. */

@@ -1,0 +1,181 @@
+import type { Fault } from '../scenarios/index.js';
+import type { Defect } from './defect.js';
+import type { Hosts } from './hosts.js';
+import type { Bench } from './load.js';
+import { nameOfPlan, type Plan, type Understood, whereOf } from './plan.js';
+import { type Attempt, calm, REST_MS, rehearse, use } from './rehearsal.js';
+import { isSameValue, type Touch, touchesIn } from './touches.js';
+
+/** What a function does with Redis under its lock, as one of its runs shows. */
+interface Worked {
+  readonly plan: Plan;
+  readonly locks: ReadonlySet<string>;
+  readonly touches: readonly Touch[];
+}
+
+interface Subject {
+  readonly bench: Bench;
+  readonly hosts: Hosts;
+  readonly how: Understood;
+}
+
+/** Functions and pairs of them that are tried: each takes a few runs. */
+const MOST_FUNCTIONS = 12;
+const MOST_PAIRS = 4;
+
+/** From one call to the next, ms. */
+const GAP_MS = 2_000;
+
+/** A value that differs when the same call comes so much later contains the time, ms. */
+const LATER_MS = 7;
+
+/** A command that is late is late by this share of the TTL of its lock. */
+const LATE_SHARE = 0.4;
+
+/**
+ * Whether two exported functions change the same value, each under a lock of its own: without faults but one late command, the change
+ * of one is lost, as in no order of the two calls.
+ */
+export async function lostChanges(subject: Subject, plans: readonly Plan[]): Promise<readonly Defect[]> {
+  const { nodes, admits, counts } = subject.how;
+  if (nodes > 1 || admits > 1 || counts) return [];
+  const all: Worked[] = [];
+  for (const plan of functionsIn(plans, subject.how.plan)) all.push(...(await workedAlone(subject, plan)));
+  const pairs = all.flatMap((one) => all.filter((two) => areApart(one, two)).map((two) => [one, two] as const));
+  for (const [one, two] of pairs.slice(0, MOST_PAIRS)) {
+    const key = await lostIn(subject, one, two);
+    if (key !== null) return [defectOf(one, two, key, subject.bench)];
+  }
+  return [];
+}
+
+/** The exported functions that do work of their own, each once. */
+function functionsIn(plans: readonly Plan[], { path, open = null, begin = [] }: Plan): readonly Plan[] {
+  const idOf = (it: Plan): string => JSON.stringify([it.path, it.take]);
+  const own = plans.filter((it) => it.use === 'handler' && it.path[0]?.kind === 'export');
+  const all = own.filter((it, i) => own.findIndex((other) => idOf(other) === idOf(it)) === i).slice(0, MOST_FUNCTIONS);
+  const isBeside = (it: Plan): boolean => JSON.stringify(it.path) === JSON.stringify(path);
+  return all.length < 2 ? [] : all.map((it) => ({ ...it, begin, open: isBeside(it) ? open : null }));
+}
+
+/** What a function does under its lock, where it takes one and uses values there: in two calls, as the first may find none. */
+async function workedAlone(subject: Subject, plan: Plan): Promise<readonly Worked[]> {
+  const calls = [plan, plan].map((it, i) => ({ plan: it, atMs: 10 + i * GAP_MS }));
+  const runs = (await played(subject, calls)).flatMap((it) => it?.trial ?? []);
+  const sent = runs.flatMap((it) => it.sent);
+  const asked = sent.filter(({ operation, ifNew }) => operation === 'acquire' && ifNew).map(({ key }) => key);
+  const locks = new Set([...asked, ...runs.flatMap(({ key }) => key ?? [])]);
+  const held = runs.filter(({ isGranted }) => isGranted);
+  const touches = held.flatMap((trial) => touchesIn(subject.bench, trial, locks));
+  // What WATCH guards is not lost.
+  const isWatched = sent.some(({ verb, key }) => verb === 'watch' && !locks.has(key));
+  return touches.length === 0 || isWatched ? [] : [{ plan, locks, touches }];
+}
+
+/** Whether two functions use one value under locks that have nothing in common. */
+function areApart(one: Worked, two: Worked): boolean {
+  const isStored = one.touches.some((own) => own.stored !== null && two.touches.some((it) => isSameValue(own, it)));
+  return one.plan !== two.plan && isStored && ![...one.locks].some((it) => two.locks.has(it));
+}
+
+/** The key of a value of which a change by the second function is lost when it comes between reading and storing of the first. */
+async function lostIn(subject: Subject, one: Worked, two: Worked): Promise<string | null> {
+  // Some functions change nothing before others have.
+  return (await lostAfter(subject, [one, one, two], one, two)) ?? (await lostAfter(subject, [two, two, one], one, two));
+}
+
+async function lostAfter(
+  subject: Subject,
+  before: readonly Worked[],
+  one: Worked,
+  two: Worked,
+): Promise<string | null> {
+  const first = before.map(({ plan }, i) => ({ plan, atMs: 10 + i * GAP_MS }));
+  const atMs = 10 + 5 * GAP_MS;
+  /** The first function at `ownMs`, and the second at `otherMs`. */
+  const plays = async (ownMs: number, otherMs: number, faults: readonly Fault[] = []): Promise<Played> => {
+    const calls = [...first, { plan: one.plan, atMs: ownMs }, { plan: two.plan, atMs: otherMs }];
+    return (await played(subject, calls, faults)).slice(first.length);
+  };
+  const [own, after] = await plays(atMs, atMs + 2 * GAP_MS);
+  const storing = storedLast(subject, own, one);
+  if (own === undefined || storing === undefined) return null;
+  const of = (attempt: Attempt | undefined, by: Worked): Touch | undefined => storedLast(subject, attempt, by, storing);
+  if (of(after, two) === undefined) return null;
+  const [ownLater] = await plays(atMs + LATER_MS, atMs + 2 * GAP_MS);
+  const [ownNext] = await plays(atMs, atMs - GAP_MS);
+  const isOfData = of(ownLater, one)?.stored === storing.stored && of(ownNext, one)?.stored !== storing.stored;
+  if (!isOfData) return null;
+  const sentMs = atMs + storing.atMs - own.askedMs;
+  const lateMs = LATE_SHARE * (own.trial?.ttlMs ?? 0);
+  const late: Fault = {
+    kind: 'partition',
+    from: [own.client],
+    to: ['n0'],
+    oneWay: true,
+    holds: true,
+    atUs: Math.round((sentMs - 0.5) * 1000),
+    forUs: Math.round(lateMs * 1000),
+  };
+  const [stale, meanwhile] = await plays(atMs, sentMs + LATER_MS, [late]);
+  const isBetween = of(meanwhile, two) !== undefined && Number(meanwhile?.leftMs) < storing.atMs + lateMs;
+  return isBetween && of(stale, one)?.stored === storing.stored ? storing.key : null;
+}
+
+/** A call of a function. */
+interface Call {
+  readonly plan: Plan;
+  readonly atMs: number;
+}
+
+type Played = readonly (Attempt | undefined)[];
+
+/** Each call by a process of its own, in their order. */
+async function played(
+  { bench, hosts, how }: Subject,
+  calls: readonly Call[],
+  faults: readonly Fault[] = [],
+): Promise<Played> {
+  const lastMs = Math.max(...calls.map(({ atMs }) => atMs));
+  const schedule = calm(
+    1,
+    calls.map(({ atMs }) => [use(atMs, how.fixedTtlMs ?? GAP_MS, 1)]),
+    (lastMs + REST_MS) * 1000,
+  );
+  const planOf = (process: string): Plan => calls[Number(process.slice(1)) - 1]?.plan ?? how.plan;
+  const ways = { naturally: true, planOf };
+  const attempts = await rehearse(bench, hosts, how, { ...schedule, faults: [...faults] }, ways);
+  return calls.map((_, i) => attempts.find(({ client }) => client === `c${i + 1}`));
+}
+
+/** What a call that succeeds stores last, of a value that it has read before under its lock. */
+function storedLast(
+  { bench }: Subject,
+  attempt: Attempt | undefined,
+  { locks }: Worked,
+  like?: Touch,
+): Touch | undefined {
+  const { trial, held, error, releaseError } = attempt ?? {};
+  if (!trial || !held || error !== null || releaseError !== null) return undefined;
+  const touches = touchesIn(bench, trial, locks);
+  return touches.findLast(
+    (it, i) =>
+      it.stored !== null &&
+      (like === undefined || isSameValue(it, like)) &&
+      touches.slice(0, i).some((before) => before.stored === null && isSameValue(before, it)),
+  );
+}
+
+function defectOf(one: Worked, two: Worked, key: string, { program }: Bench): Defect {
+  const said = ({ plan }: Worked): string => `${nameOfPlan(plan)} (${whereOf(program, plan)})`;
+  const [own, other] = [one, two].map(({ locks }) => [...locks].join(' and '));
+  return {
+    id: 'locks-apart',
+    sentence: `${said(one)} and ${said(two)} both read ${key} and store a new value, but take different locks for it (${own} and ${other}): while one is between reading and storing, the other changes the value, and that change is overwritten`,
+    fix: `take one lock in both, named after the data (${key}), or change the value by one atomic command or script that reads it itself`,
+    brings: [],
+    property: 'mutual-exclusion',
+    isShown: true,
+    where: whereOf(program, one.plan),
+  };
+}
