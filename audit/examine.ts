@@ -14,7 +14,7 @@ import { hasOwnConnections } from './program.js';
 import { type TwoReaders, twoReaders } from './readers.js';
 import { type Attempt, calm, REST_MS, rehearse, use, type Ways, withClock } from './rehearsal.js';
 import type { Said } from './said.js';
-import { targetedDefects } from './targeted.js';
+import { isWork, targetedDefects } from './targeted.js';
 import { type TwoTasks, twoTasks } from './tasks.js';
 import { FIRST_TTL_MS, type Named, namedAs } from './units.js';
 import { goesOnUntold } from './untold.js';
@@ -204,14 +204,6 @@ function isEndless({ trial }: Attempt): boolean {
   return trial !== null && trial.ttlMs === null && !trial.endsByValue;
 }
 
-/** What only looks, by its name. */
-const LOOKS =
-  /(?:^|\.)(?:get|find|load|read|fetch|query|list|select|peek|has|is|count|lookup|search)[^. ]*(?: |$)|^(?: |$)/i;
-
-/** What answers a request, as one that was refused the key does, too. */
-const RESPONDS =
-  /(?:^|\.)(?:status|sendStatus|json|send|end|writeHead|header|set|setHeader|type|redirect|render)(?: |$)/i;
-
 /**
  * Whether a process that was refused the key has called, and sent to Redis, all that one does that has it, in the same order, and has
  * done more than look and respond.
@@ -225,8 +217,6 @@ function worksAlike({ trial }: Attempt, refused: Attempt | undefined): boolean {
   const isSame = own.length === other.length && own.every((it, i) => it === other[i]);
   return refused?.trial?.isGranted === false && isSame && (trial?.works ?? []).some(isWork);
 }
-
-const isWork = (it: string): boolean => !LOOKS.test(it) && !RESPONDS.test(it);
 
 /** Whether a process that could not ask for the key has called at last all that one calls that has it. */
 function worksUnasked({ trial }: Attempt, unasked: Attempt | undefined): boolean {

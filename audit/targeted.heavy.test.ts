@@ -169,6 +169,76 @@ export async function handleOnce(event, apply) {
   });
 });
 
+describe('a repeat that waits for the lock', () => {
+  const LOCKED = `
+const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+async function locked(lock, work) {
+  const token = randomUUID();
+  for (let i = 0; (await redis.set(lock, token, 'PX', 20000, 'NX')) !== 'OK'; i++) {
+    if (i > 300) throw new Error('busy');
+    await sleep(100);
+  }
+  try { return await work(); } finally { await unlock(lock, token); }
+}`;
+  const handling = (before: string, again: string): string => `${HEAD}${LOCKED}
+export async function payOnce(invoice, pay) {
+  const [lock, answer] = ['pay:' + invoice + ':lock', 'pay:' + invoice + ':answer'];
+  ${before}
+  return locked(lock, async () => {
+    ${again}
+    const paid = String(await pay());
+    await redis.set(answer, paid, 'EX', 86400);
+    return paid;
+  });
+}`;
+  const LOOKS = 'const known = await redis.get(answer); if (known) return known;';
+
+  it('looks for the answer when it holds the lock', async () => {
+    await expect(idsOf(handling(LOOKS, ''))).resolves.toEqual(['looks-before-lock']);
+    await expect(idsOf(handling(LOOKS, LOOKS))).resolves.toEqual([]);
+    await expect(idsOf(handling('', ''))).resolves.toEqual([]);
+  });
+
+  it('may store what a script compares', async () => {
+    const script =
+      "if redis.call('exists', KEYS[1]) == 1 then return 0 end redis.call('set', KEYS[1], ARGV[1], 'EX', 86400) return 1";
+    const storing = handling(LOOKS, '').replace(
+      /redis\.set\(answer[^)]*\)/,
+      `redis.eval("${script}", 1, answer, paid)`,
+    );
+    await expect(idsOf(storing)).resolves.toEqual([]);
+    const blind = storing.replace(/if redis\.call\('exists[^\n]*? end (?=redis)/, '');
+    await expect(idsOf(blind)).resolves.toContain('looks-before-lock');
+  });
+
+  it('may load again what a cache keeps', async () => {
+    const loading = handling(LOOKS, '').replace(/\bpay\b(?=\)|\()/g, 'load');
+    await expect(idsOf(loading)).resolves.toEqual([]);
+    await expect(idsOf(handling(LOOKS, '').replace('86400', '60'))).resolves.toEqual([]);
+  });
+
+  const charging = (again: string, given = ''): string => `${HEAD}${LOCKED}
+export class Invoices {
+  constructor(bank) { this.bank = bank; }
+  async charge(invoice) {
+    const [lock, answer] = ['pay:' + invoice + ':lock', 'pay:' + invoice + ':answer'];
+    ${LOOKS}
+    return locked(lock, async () => {
+      ${again}
+      const paid = String(await this.bank.transfer(invoice${given}));
+      await redis.set(answer, paid, 'EX', 86400);
+      return paid;
+    });
+  }
+}`;
+
+  it('does its own work once, or what it works with does', async () => {
+    await expect(idsOf(charging(''))).resolves.toEqual(['looks-before-lock']);
+    await expect(idsOf(charging(LOOKS))).resolves.toEqual([]);
+    await expect(idsOf(charging('', ', { idempotencyKey: invoice }'))).resolves.toEqual([]);
+  });
+});
+
 describe('an extension of a place in a sorted set', () => {
   const slots = (keep: string): string => `${HEAD}
 const NOW = "local t = redis.call('time') local now = t[1] * 1000 + math.floor(t[2] / 1000) ";

@@ -3,8 +3,9 @@ import type { Fault } from '../scenarios/index.js';
 import { commandsOf, type Defect } from './defect.js';
 import type { Hosts } from './hosts.js';
 import type { Bench } from './load.js';
-import type { Understood } from './plan.js';
+import { takerIn, type Understood } from './plan.js';
 import { type Attempt, calm, REST_MS, rehearse, use, type Ways } from './rehearsal.js';
+import { roleOf } from './roles.js';
 import type { Said } from './said.js';
 import {
   DELETES_UNWATCHED,
@@ -16,6 +17,7 @@ import {
   UNHEEDED,
   UNHEEDED_XX,
 } from './shown-defects.js';
+import { type Touch, touchesIn } from './touches.js';
 import type { Trial } from './wire.js';
 
 /** A lock, and what is needed to run it. */
@@ -40,6 +42,7 @@ export async function targetedDefects(subject: Subject): Promise<readonly Defect
     [used === 'with' && how.releases && isSingle, () => releasesHungUp(subject)],
     [used !== 'handler' && isSingle && how.besides.includes('b'), () => deletesUnwatched(subject)],
     [used === 'with' && how.releases && isSingle, () => doesTwice(subject)],
+    [used !== 'pair' && how.releases && isSingle, () => repeatsAfterWait(subject)],
   ];
   const found: Defect[] = [];
   for (const [isAbout, shown] of shows) {
@@ -208,6 +211,17 @@ async function deletesUnwatched(subject: Subject): Promise<Defect | null> {
   return null;
 }
 
+/** What only looks, by its name. */
+const LOOKS =
+  /(?:^|\.)(?:get|find|load|read|fetch|query|list|select|peek|has|is|count|lookup|search)[^. ]*(?: |$)|^(?: |$)/i;
+
+/** What answers a request, as one that was refused the key does, too. */
+const RESPONDS =
+  /(?:^|\.)(?:status|sendStatus|json|send|end|writeHead|header|set|setHeader|type|redirect|render)(?: |$)/i;
+
+/** Whether a call of this name, with what it was told, does more than look and respond. */
+export const isWork = (it: string): boolean => !LOOKS.test(it) && !RESPONDS.test(it);
+
 /** Names of keys that mark work as done. */
 const IS_MARK = /done|processed|handled|applied|finished|completed|idempot/i;
 const READS: readonly string[] = ['exists', 'get', 'hget', 'hexists', 'sismember'];
@@ -239,4 +253,77 @@ async function doesTwice(subject: Subject): Promise<Defect | null> {
     if (own !== undefined && again?.trial?.isGranted === true && again.acquiredMs > own.leftMs) return LOOKS_BEFORE;
   }
   return null;
+}
+
+/** What has been done is marked for longer than a cache keeps it, ms. */
+const MARKED_MS = 3_600_000;
+
+/** What does no harm twice: it is told so, or says so itself. */
+const SAFE_TWICE = /upsert|once|if_?(?:absent|new|missing)|ensure|on conflict|or ignore|idempot|dedup/i;
+
+/** What a call does that may have been done before. */
+interface Repeat {
+  readonly attempt: Attempt;
+  readonly works: boolean;
+  /** What it looks at besides its lock. */
+  readonly looks: readonly Said[];
+  /** What it stores under its lock, whatever is there. */
+  readonly stores: readonly Touch[];
+}
+
+/** Whether a call that waits for the lock of another does the same work again, where a later call answers from what that has stored. */
+async function repeatsAfterWait(subject: Subject): Promise<Defect | null> {
+  const { ttlMs } = subject;
+  const [own, later] = await twoCalls(subject, MARKED_MS);
+  if (own?.works !== true || own.attempt.releaseError !== null || later?.works !== false) return null;
+  const isMark = ({ key, field }: Touch): boolean =>
+    later.looks.some((it) => it.key === key && (field === '' || it.words[2] === field));
+  if (!own.stores.some(isMark) || later.attempt.trial?.isGranted !== false) return null;
+  const [holder, waiter] = await twoCalls(subject, 10 + ttlMs / 16);
+  const { trial } = waiter?.attempt ?? {};
+  if (waiter?.works !== true || trial?.isGranted !== true || trial.refusals === 0) return null;
+  const mark = holder?.stores.findLast(isMark);
+  const looksAgain = waiter.looks.some(({ key, atMs }) => key === mark?.key && atMs >= trial.grantedMs);
+  return mark === undefined || looksAgain || trial.grantedMs < mark.atMs || !waiter.stores.some(isMark)
+    ? null
+    : LOOKS_BEFORE;
+}
+
+/** Two calls for one key by two processes, the first of which works for a quarter of the TTL. */
+async function twoCalls(subject: Subject, laterMs: number): Promise<readonly (Repeat | undefined)[]> {
+  const { ttlMs, how } = subject;
+  const isHanded = how.plan.use === 'with';
+  const work = workOf(subject);
+  let isSafe = false;
+  const heard = (given: readonly unknown[]): void => {
+    isSafe ||= given.some((it) => typeof it === 'object' && it !== null && SAFE_TWICE.test(Object.keys(it).join(' ')));
+  };
+  const takes = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, ttlMs / 4));
+  const first = use(10, ttlMs, isHanded ? ttlMs / 4 : 1);
+  const ways = isHanded ? {} : { naturally: true, takes, heard };
+  const attempts = await plays(subject, [[first], [use(laterMs, ttlMs, 1)]], [], ways);
+  return ['c1', 'c2'].map((client) => {
+    const attempt = attempts.find((it) => it.client === client);
+    if (attempt === undefined) return undefined;
+    const { trial } = attempt;
+    const calls = isHanded ? (attempt.held === null ? [] : [work]) : isSafe ? [] : (trial?.works ?? []);
+    return {
+      attempt,
+      works: calls.some((it) => isWork(it) && !SAFE_TWICE.test(it)),
+      looks: trial?.sent.filter(({ verb, key }) => READS.includes(verb) && key !== trial.key) ?? [],
+      stores: storesIn(subject, trial),
+    };
+  });
+}
+
+function storesIn({ bench }: Subject, trial: Trial | null): readonly Touch[] {
+  if (trial?.key == null) return [];
+  return touchesIn(bench, trial, new Set([trial.key])).filter(({ stored }) => stored !== null);
+}
+
+/** What a lock calls the work that it is handed. */
+function workOf({ bench, how }: Subject): string {
+  const taker = bench.program.shapes.find(({ name }) => name === takerIn(how.plan));
+  const all = taker?.parameters.flatMap((it) => [it, ...it.fields]) ?? [];
+  return all.find((it) => roleOf(it) === 'work')?.name ?? 'work';
 }
