@@ -246,6 +246,16 @@ export async function withLock(redis: Redis, key: string, fn: () => Promise<void
       lease(
         'const own = Date.now() < until && (await redis.get(key)) === token; const done = own && (await redis.eval(EXTEND, 1, key, token, ms)) === 1;',
       ),
+      // What a script sets after the work is another key.
+      `${HEAD}
+export async function reportOnce(redis: Redis, day: string, fn: () => Promise<string>) {
+  const [key, token] = ['report:' + day + ':lock', randomUUID()];
+  if ((await redis.set(key, token, 'PX', 9000, 'NX')) !== 'OK') throw new Error('locked');
+  try {
+    const text = await fn();
+    await redis.eval("redis.call('set', KEYS[1], ARGV[1], 'EX', 86400) return 1", 1, 'report:' + day, text);
+  } finally { await redis.eval(UNLOCK, 1, key, token); }
+}`,
       // It has lost the lock, and says so, though it asks for the key for its next try.
       lease('const done = (await redis.eval(EXTEND, 1, key, token, ms)) === 1; if (!done) until = 0;'),
     ],

@@ -42,6 +42,8 @@ export class Trial {
   isRevived = false;
   private untilMs = Number.NaN;
   private extensionMs: number | null = null;
+  /** What was extended last is the key of the lock, and not another one. */
+  private isOwnExtension = false;
   /** How many commands were sent before each call of a function that is not known, as one that does the work. */
   readonly worksAfter: number[] = [];
   /** By which names these were found: all of them, and those that were called after it has asked. */
@@ -89,6 +91,7 @@ export class Trial {
       this.offered(said.value, said);
     }
     if (said.operation === 'release' && said.key === this.key) this.offer?.deletedOn.add(said.node);
+    if (said.operation === 'extend') this.isOwnExtension = said.words.includes(this.key ?? '');
     if (said.operation === 'extend' && said.key === this.key) {
       this.extensions++;
       this.extensionMs = said.ttlMs;
@@ -131,7 +134,7 @@ export class Trial {
   }
 
   answered(node: number, operation: Said['operation'], answer: Answer, nowMs: number): void {
-    if (operation === 'extend' && answer === 'yes' && this.isGranted) {
+    if (operation === 'extend' && answer === 'yes' && this.isGranted && this.isOwnExtension) {
       this.isRevived ||= nowMs > this.untilMs + LATE_MS;
       this.untilMs = nowMs + Math.max(this.extensionMs ?? 0, this.ttlMs ?? Number.POSITIVE_INFINITY);
     }
