@@ -98,3 +98,37 @@ export async function book(redis: Redis, id: string) {
     [],
   );
 });
+
+it('finds a function that releases what another call of its process holds', async () => {
+  const opening = (before: string, inside: string): string => `${HEAD}
+interface Vault { take(box: string): Promise<void> }
+export class Boxes {
+  private readonly held = new Map<string, string>();
+  constructor(private readonly redis: Redis, private readonly vault: Vault) {}
+  async acquire(box: string): Promise<boolean> {
+    if (this.held.has(box)) return false;
+    const token = randomUUID();
+    const isOwn = (await this.redis.set('box:' + box, token, 'PX', 8000, 'NX')) === 'OK';
+    if (isOwn) this.held.set(box, token);
+    return isOwn;
+  }
+  async release(box: string): Promise<void> {
+    const token = this.held.get(box);
+    if (!token) return;
+    this.held.delete(box);
+    await this.redis.eval(OWN + "return redis.call('del', KEYS[1])", 1, 'box:' + box, token);
+  }
+  async open(box: string): Promise<void> {
+    ${before}
+    try {
+      ${inside}
+      await this.vault.take(box);
+    } finally {
+      await this.release(box);
+    }
+  }
+}`;
+  const ASKS = 'if (!(await this.acquire(box))) return;';
+  await expect(foundIn(opening('', ASKS))).resolves.toEqual([expect.stringMatching(/^refused-release /)]);
+  await expect(foundIn(opening(ASKS, ''))).resolves.toEqual([]);
+});

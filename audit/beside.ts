@@ -4,6 +4,7 @@ import type { Hosts } from './hosts.js';
 import type { Bench } from './load.js';
 import { nameOfPlan, type Plan, type Understood, whereOf } from './plan.js';
 import { type Attempt, calm, REST_MS, rehearse, use } from './rehearsal.js';
+import { RELEASES_REFUSED } from './shown-defects.js';
 import { isSameValue, type Touch, touchesIn } from './touches.js';
 
 /** What a function does with Redis under its lock, as one of its runs shows. */
@@ -32,15 +33,56 @@ const LATER_MS = 7;
 /** A command that is late is late by this share of the TTL of its lock. */
 const LATE_SHARE = 0.4;
 
+/** What is wrong with what exported functions do of their own work under locks. */
+export async function functionDefects(subject: Subject, plans: readonly Plan[]): Promise<readonly Defect[]> {
+  const { nodes, admits, counts } = subject.how;
+  if (nodes > 1 || admits > 1 || counts) return [];
+  const functions = functionsIn(plans, subject.how.plan);
+  const found = [...(functions.length > 1 ? await lostChanges(subject, functions) : [])];
+  for (const plan of functions) {
+    if (!(await releasesRefused(subject, plan))) continue;
+    found.push({ ...RELEASES_REFUSED, where: whereOf(subject.bench.program, plan) });
+    break;
+  }
+  return found;
+}
+
+/**
+ * Whether a call that is refused the lock deletes the key of another call of its process, which still works: a second process gets in
+ * beside that.
+ */
+async function releasesRefused({ bench, hosts, how }: Subject, plan: Plan): Promise<boolean> {
+  const played = async (ttlMs: number, own: readonly number[], other: readonly number[]): Promise<Played> => {
+    const uses = [own, other].map((all) => all.map((atMs) => use(atMs, ttlMs, 1)));
+    const takes = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, ttlMs / 2));
+    const schedule = calm(
+      1,
+      uses.filter((it) => it.length > 0),
+      (6 * ttlMs + REST_MS) * 1000,
+    );
+    return rehearse(bench, hosts, how, schedule, { naturally: true, takes, planOf: () => plan });
+  };
+  const [alone] = await played(how.fixedTtlMs ?? GAP_MS, [10], []);
+  const ttlMs = alone?.trial?.ttlMs ?? null;
+  if (ttlMs === null || alone?.trial?.isGranted !== true) return false;
+  const isBeside = (attempts: Played): boolean => {
+    const [first, ...others] = attempts;
+    const other = others.find((it) => it?.client === 'c2')?.trial;
+    const endMs = Math.min(first?.leftMs ?? 0, (first?.trial?.grantedMs ?? 0) + 0.9 * ttlMs);
+    return first?.trial?.isGranted === true && other?.isGranted === true && other.grantedMs < endMs;
+  };
+  const both = await played(ttlMs, [10, 10 + ttlMs / 8], [10 + ttlMs / 4]);
+  const isRefused = both.some((it, i) => i > 0 && it?.client === 'c1' && it.trial?.isGranted === false);
+  return isRefused && isBeside(both) && !isBeside(await played(ttlMs, [10], [10 + ttlMs / 4]));
+}
+
 /**
  * Whether two exported functions change the same value, each under a lock of its own: without faults but one late command, the change
  * of one is lost, as in no order of the two calls.
  */
-export async function lostChanges(subject: Subject, plans: readonly Plan[]): Promise<readonly Defect[]> {
-  const { nodes, admits, counts } = subject.how;
-  if (nodes > 1 || admits > 1 || counts) return [];
+async function lostChanges(subject: Subject, functions: readonly Plan[]): Promise<readonly Defect[]> {
   const all: Worked[] = [];
-  for (const plan of functionsIn(plans, subject.how.plan)) all.push(...(await workedAlone(subject, plan)));
+  for (const plan of functions) all.push(...(await workedAlone(subject, plan)));
   const pairs = all.flatMap((one) => all.filter((two) => areApart(one, two)).map((two) => [one, two] as const));
   for (const [one, two] of pairs.slice(0, MOST_PAIRS)) {
     const key = await lostIn(subject, one, two);
@@ -55,7 +97,7 @@ function functionsIn(plans: readonly Plan[], { path, open = null, begin = [] }: 
   const own = plans.filter((it) => it.use === 'handler' && it.path[0]?.kind === 'export');
   const all = own.filter((it, i) => own.findIndex((other) => idOf(other) === idOf(it)) === i).slice(0, MOST_FUNCTIONS);
   const isBeside = (it: Plan): boolean => JSON.stringify(it.path) === JSON.stringify(path);
-  return all.length < 2 ? [] : all.map((it) => ({ ...it, begin, open: isBeside(it) ? open : null }));
+  return all.map((it) => ({ ...it, begin, open: isBeside(it) ? open : null }));
 }
 
 /** What a function does under its lock, where it takes one and uses values there: in two calls, as the first may find none. */

@@ -130,3 +130,14 @@ export const LOOKS_BEFORE: Defect = {
   property: 'mutual-exclusion',
   isShown: true,
 };
+
+/** A call that has no lock releases that of another one. */
+export const RELEASES_REFUSED: Defect = {
+  id: 'refused-release',
+  sentence:
+    'a call that was refused the lock releases it all the same, as in a finally block around the acquisition: another call of its process holds it and still works, its key is deleted, and another process gets in beside it',
+  fix: 'release only what this call has acquired: acquire before the try block, or keep the token in a variable of the call',
+  brings: [],
+  property: 'mutual-exclusion',
+  isShown: true,
+};

@@ -2,7 +2,7 @@ import { replayLibraries } from '../libraries/run.js';
 import type { Fault, Schedule } from '../scenarios/index.js';
 import { InputError } from '../scenarios/input-error.js';
 import type { Given } from './arguments.js';
-import { lostChanges } from './beside.js';
+import { functionDefects } from './beside.js';
 import { serversIn } from './environment.js';
 import { examine, type Seen } from './examine.js';
 import { refusalIn, releaserIn } from './held.js';
@@ -78,8 +78,8 @@ export async function understand(bench: Bench, said: Said): Promise<FoundLock> {
 
 /** The same with what the other functions of the file do under their locks. */
 async function withOthers(bench: Bench, found: FoundLock, plans: readonly Plan[]): Promise<FoundLock> {
-  const lost = await lostChanges({ ...found, bench }, plans);
-  return { ...found, seen: { ...found.seen, shown: [...found.seen.shown, ...lost] } };
+  const others = await functionDefects({ ...found, bench }, plans);
+  return { ...found, seen: { ...found.seen, shown: [...found.seen.shown, ...others] } };
 }
 
 /** Whether it is kept from others by a file, and what that exports releases it, which could not be used. */
