@@ -81,6 +81,11 @@ const NAMES: readonly (readonly [Role, RegExp])[] = [
 ];
 const IS_WORK_NAME =
   /^(?:fn|cb|callback|task|work|job|routine|action|func|function|handler|body|operation|section|criticalSection|run|execute|f|effect|inner|next|thunk)$/i;
+/** What looks at a request before the lock is asked for. */
+const IS_CHECK_NAME = /^(?:verify|validate|parse|decode|authenticate|authori[sz]e)(?=[A-Z_]|$)/;
+/** The type of what gives the elements of the work, one after the other. */
+const GIVES_MANY =
+  /^(?:\(.*\)\s*=>\s*)?(?:Async)?(?:Iterable|IterableIterator|Iterator|Generator)\b|^(?:\(.*\)\s*=>\s*)?ReadableStream\b/;
 const IS_HELD_NAME = /^(?:lock|handle|lease|held|acquired|guard|grant|claim|ticket|permit|result)$/i;
 const IS_OPTIONS_TYPE = /Options|Config|Settings|Params|Props/;
 const IS_OPTIONS_NAME = /^(?:opts?|options|config|cfg|settings|params|args|deps)$/i;
@@ -105,7 +110,10 @@ export function roleOf(parameter: Parameter, isRelease = false): Role {
   if (/\bPropertyDescriptor\b/.test(type) || /^(?:property)?_?descriptor$/i.test(name)) return 'descriptor';
   if (isResponse(parameter)) return 'response';
   if (isFunction && IS_KEY_MAKER.test(name)) return 'keyOf';
-  if (isFunction && !IS_CLIENT_NAME.test(name)) return /log|metric|on[A-Z]/.test(name) ? 'logger' : 'work';
+  if (isFunction && !IS_CLIENT_NAME.test(name)) {
+    if (IS_CHECK_NAME.test(name) || GIVES_MANY.test(type)) return 'unknown';
+    return /log|metric|on[A-Z]/.test(name) ? 'logger' : 'work';
+  }
   if (/AbortSignal/.test(type)) return 'signal';
   if (isLikeClient(fields)) return 'client';
   if (type === 'boolean') return 'flag';

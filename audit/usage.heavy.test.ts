@@ -120,6 +120,20 @@ export const cron = (redis: Redis, mail: { send(): Promise<void> }) => async fun
     'its key is "digest"',
   ]),
   [
+    'for which a request is verified first, and whose work comes one by one',
+    `${TAKES}
+interface Deps { redis: Redis; verify(text: string): { id: string } | null; rows: (id: string) => AsyncIterable<string>; save(row: string): Promise<void> }
+export const receive = ({ redis, verify, rows, save }: Deps) => async (req: Request) => {
+  const event = verify(await req.text());
+  if (event === null) return;
+  const held = await take(redis, 'event:' + event.id, 7_000);
+  if (held === null) return;
+  for await (const row of rows(event.id)) await save(row);
+  await redis.eval(UNLOCK, 1, held.key, held.token);
+};`,
+    'its key is "event:a"',
+  ],
+  [
     'over a connection that only a function of the file makes',
     `import { connect as dial } from 'node:net';
 const UNLOCK = ${JSON.stringify(UNLOCK)};
