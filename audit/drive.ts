@@ -9,6 +9,7 @@ import { environmentFor } from './environment.js';
 import { formed } from './forms.js';
 import { answerOf, beliefOf, comparedBeliefOf, isLike, isRefusal, releaserIn } from './held.js';
 import { type Bench, beginIn, follow, type Loaded, loadIn, methodOf } from './load.js';
+import { getsLock } from './own-work.js';
 import { type Plan, type Step, saysWhether, takerIn, type Understood } from './plan.js';
 import { exportsOf, insideOf } from './program.js';
 import { responseOf } from './response.js';
@@ -263,8 +264,9 @@ class LockUser {
   /** The function does its own work; what it sends at the end of it is kept back until that is over. */
   private async worksItself(trial: Trial, done: Promise<unknown>): Promise<HeldByFile | null> {
     done.catch(() => {});
-    const isGranted = await Promise.race([trial.granted.then(() => true), done.then(() => trial.isGranted)]);
-    if (!isGranted) {
+    const { how, process } = this;
+    const isSpent = (): boolean => how.nodes > 1 && trial.reliableUntil(process.wallMs(), 0) <= process.wallMs();
+    if (!(await getsLock(trial, process, done, isSpent))) {
       trial.letGo();
       return null;
     }

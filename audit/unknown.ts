@@ -4,6 +4,8 @@ const IS_UNKNOWN = Symbol('unknown');
 interface Calls {
   /** Receives the arguments and the name of each. */
   heard: ((given: readonly unknown[], name: string) => void) | null;
+  /** Called at each. */
+  readonly listeners: Set<() => void>;
   /** What is awaited with each: its work. Nothing where it is `null`. */
   takes: (() => Promise<void>) | null;
   /** Elements of each list. */
@@ -11,7 +13,7 @@ interface Calls {
 }
 
 /** What is said of such calls at present: a rehearsal sets it. */
-export const calls: Calls = { heard: null, takes: null, elements: 1 };
+export const calls: Calls = { heard: null, listeners: new Set(), takes: null, elements: 1 };
 
 /** Whether it stands for what is not known. */
 export function isUnknown(value: unknown): boolean {
@@ -33,6 +35,7 @@ export function unknownValue(
 ): unknown {
   const target = (...given: readonly unknown[]): unknown => {
     calls.heard?.(given, path);
+    for (const listener of calls.listeners) listener();
     return calls.takes === null ? made : awaitable(made, calls.takes);
   };
   const made: unknown = new Proxy(target, {

@@ -58,6 +58,14 @@ describe('until when a lock may be relied on', () => {
   });
 });
 
+it('does not count what is granted after it was taken back', () => {
+  const trial = new Trial(1);
+  trial.heard(saidOf(0, 10));
+  trial.heard(saidOf(0, 260, 'token', 'release'));
+  trial.answered(0, 'acquire', 'yes', 400);
+  expect(trial.isGranted).toBe(false);
+});
+
 const NOW_MS = 2_000_000_000_000;
 const ACQUIRES = { operation: 'acquire', keys: ['a'], value: 'token', ttlMs: 0 } as const;
 

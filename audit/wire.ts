@@ -27,12 +27,14 @@ interface Offer {
 export class Trial {
   readonly sent: Said[] = [];
   /** Resolves when enough nodes have granted the lock. */
-  readonly granted: Promise<void>;
+  granted: Promise<void>;
   /** Its call has ended with the lock: once that is granted, what is sent is no further try. */
   isHeld = false;
   /** When the lock was granted, and when its process first touched the key again, ms by the wall clock. */
   grantedMs: number = Number.NaN;
   endedMs: number = Number.NaN;
+  /** Called at that. */
+  onEnd: (() => void) | null = null;
   /** The key that is asked for first. */
   key: string | null = null;
   refusals = 0;
@@ -147,7 +149,8 @@ export class Trial {
       return;
     }
     const offer = this.asked.get(node);
-    if (offer === undefined) return;
+    // What it has taken back meanwhile, it does not count.
+    if (offer === undefined || offer.deletedOn.has(node)) return;
     offer.grantedMs.set(node, offer.sentMs.get(node) ?? nowMs);
     if (offer.grantedMs.size < this.needed || this.won === offer) return;
     this.won = offer;
@@ -194,6 +197,17 @@ export class Trial {
     return offer === undefined || offer.ttlMs === null
       ? Number.NaN
       : Math.min(...offer.grantedMs.values()) + offer.ttlMs;
+  }
+
+  /** It has taken back what was granted. */
+  giveUp(): void {
+    this.won = null;
+    this.endedMs = Number.NaN;
+    this.kept?.connections.clear();
+    for (const send of this.kept?.sends.splice(0) ?? []) send();
+    this.granted = new Promise((resolve) => {
+      this.tell = resolve;
+    });
   }
 
   letGo(): void {
@@ -286,7 +300,10 @@ export class Wire implements Tap {
     if (trial === undefined || !trial.isGranted || trial.key === null) return false;
     const isAbout = commands.some((words) => words.slice(1).includes(trial.key ?? ''));
     const isExtension = commands.some(([verb = '']) => /^p?expire$/i.test(verb));
-    if (isAbout && !isExtension && Number.isNaN(trial.endedMs)) trial.endedMs = process.wallMs();
+    if (isAbout && !isExtension && Number.isNaN(trial.endedMs)) {
+      trial.endedMs = process.wallMs();
+      trial.onEnd?.();
+    }
     const { kept } = trial;
     if (kept === null) return false;
     if (!kept.connections.has(connection) && (!isAbout || isExtension)) return false;

@@ -1,0 +1,53 @@
+import { expect, it } from 'vitest';
+import { as, type ProcessContext } from '../libraries/runtime/owner.js';
+import { getsLock } from './own-work.js';
+import type { Said } from './said.js';
+import { unknownValue } from './unknown.js';
+import { Trial } from './wire.js';
+
+const process = { name: 'c1' } as unknown as ProcessContext;
+const SET = {
+  verb: 'set',
+  key: 'a',
+  ifNew: true,
+  operation: 'acquire',
+  value: 'token',
+  ttlMs: 1_000,
+  node: 0,
+  atMs: 0,
+};
+
+function granted(): Trial {
+  const trial = new Trial(1);
+  trial.heard(SET as unknown as Said);
+  trial.answered(0, 'acquire', 'yes', 2_000);
+  return trial;
+}
+
+/** What a function has that is granted a lock of which nothing is left, and then does this. */
+async function afterGrant(goesOn: (trial: Trial) => void): Promise<boolean> {
+  const trial = granted();
+  let end = (): void => {};
+  const done = new Promise<void>((resolve) => {
+    end = resolve;
+  });
+  const got = getsLock(trial, process, done, () => true);
+  await new Promise((resolve) => setImmediate(resolve));
+  goesOn(trial);
+  await new Promise((resolve) => setImmediate(resolve));
+  end();
+  return got;
+}
+
+it('has a lock of which nothing is left only if it works', async () => {
+  const work = unknownValue() as () => void;
+  expect(await afterGrant(() => as(process, work))).toBe(true);
+  expect(await afterGrant((trial) => trial.onEnd?.())).toBe(false);
+  expect(await afterGrant(() => {})).toBe(false);
+  // The work of another process.
+  expect(await afterGrant(() => as({ name: 'c2' } as unknown as ProcessContext, work))).toBe(false);
+});
+
+it('has any other lock as soon as it is granted', async () => {
+  expect(await getsLock(granted(), process, new Promise(() => {}), () => false)).toBe(true);
+});
