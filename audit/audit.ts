@@ -14,7 +14,7 @@ import { propertyLabel } from '../report/index.js';
 import { InputError } from '../scenarios/input-error.js';
 import { loadLua } from '../wire/index.js';
 import { type PromiseKind, promiseOf } from './cases.js';
-import { causeOf, isOfEnd, lastGone } from './causes.js';
+import { causeOf, isOfEnd, lastGone, WITHOUT_KEY } from './causes.js';
 import { CLIENT_KINDS, type ClientKind, clientKindIn, keepClassesOfNodeRedis, loadClient } from './clients.js';
 import { type Defect, EXCLUSION } from './defect.js';
 import { defectsOf } from './diagnosis.js';
@@ -25,8 +25,10 @@ import { whereOf } from './plan.js';
 import { firstLineOf, Program } from './program.js';
 import { endsOtherwise, MOST_NODES, reasonOf } from './refusal.js';
 import { type Failing, type FoundBefore, type Searched, searchAudit } from './search.js';
+import { isCache } from './targeted.js';
 import { understoodIn } from './telling.js';
 import { type FoundLock, type Said, understand } from './understand.js';
+import { FIRST_TTL_MS } from './units.js';
 import { Wire } from './wire.js';
 
 /** What is to be audited, and how; plain, so that it can be sent to a worker. */
@@ -137,10 +139,14 @@ async function audited(plan: AuditPlan, tell: Tell, isStopped: () => boolean): P
   const where = whereOf(program, found.how.plan);
   const findings: Finding[] = [];
   const defects = defectsOf(found);
+  const { how, hosts, seen } = found;
+  const subject = { bench, hosts, how, alone: seen.alone, ttlMs: how.fixedTtlMs ?? FIRST_TTL_MS };
   for (const failing of distinct(searched.failing)) {
     if (findings.length >= MOST_FINDINGS || isStopped()) break;
     tell({ doing: `makes ${failing.kind} small`, done: searched.runs, of: runs });
-    findings.push(await findingOf(failing, defects, { ...plan, where, isStopped }));
+    const finding = await findingOf(failing, defects, { ...plan, where, isStopped });
+    if (finding.sentence === WITHOUT_KEY.sentence && (await isCache(subject))) continue;
+    findings.push(finding);
   }
   const isNew = (defect: Defect): boolean => !findings.some(({ sentence }) => sentence === defect.sentence);
   if (plan.replay === undefined)

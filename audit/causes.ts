@@ -127,7 +127,7 @@ const EXTENDS_AS_OWN: Cause = {
     'its extension does not look whether its own lock is still there: it gives the key a new TTL that another process has by now',
   fix: 'extend only where the key, or its member, is still your own, in one script; where it has gone, the lock is lost',
 };
-const WITHOUT_KEY: Cause = {
+export const WITHOUT_KEY: Cause = {
   id: 'fails-open',
   sentence:
     'it takes the lock for acquired though Redis has refused it the key, as when its tries or the time that it waits for are over: its work goes on beside that of the holder',

@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { auditFile } from './audit.js';
 
-/** The ids of what single schedules say of a lock; nothing is searched. */
-async function idsOf(text: string): Promise<string[]> {
+/** The ids of what single schedules say of a lock, and of what so many runs find. */
+async function idsOf(text: string, runs = 0): Promise<string[]> {
   const path = join(mkdtempSync(join(tmpdir(), 'lockstep-audit-')), 'lock.mjs');
   writeFileSync(path, text);
-  const { findings } = await auditFile({ path, runs: 0, seed: '', budgetMs: 1_000 }, () => {});
+  const { findings } = await auditFile({ path, runs, seed: '', budgetMs: 20_000 }, () => {});
   return findings.map(({ id }) => id);
 }
 
@@ -106,6 +106,34 @@ export const merge = (name, crm) => withLock(name, async () => {
     await expect(idsOf(nested(''))).resolves.toEqual(['reenters-without-lock']);
     await expect(idsOf(nested('own.isOver = true;'))).resolves.toEqual([]);
     await expect(idsOf(nested('', 'await retag(name, crm);'))).resolves.toEqual([]);
+  });
+});
+
+describe('a visitor who does not wait for the lock', () => {
+  const page = (keepsSeconds: number): string => `${HEAD}
+export function pages(build, pauses = 60) {
+  return async function page(sku) {
+    const [cached, lock, token] = ['page:' + sku, 'page:' + sku + ':lock', randomUUID()];
+    for (let i = 0; ; i++) {
+      const hit = await redis.get(cached);
+      if (hit) return hit;
+      if ((await redis.set(lock, token, 'PX', 10000, 'NX')) === 'OK') break;
+      if (i >= pauses) return build(sku);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    try {
+      const made = (await redis.get(cached)) ?? String(await build(sku));
+      await redis.set(cached, made, 'EX', ${keepsSeconds});
+      return made;
+    } finally {
+      await unlock(lock, token);
+    }
+  };
+}`;
+
+  it('may build what is only cached', async () => {
+    await expect(idsOf(page(300), 12)).resolves.toEqual([]);
+    await expect(idsOf(page(86_400), 12)).resolves.toContain('fails-open');
   });
 });
 

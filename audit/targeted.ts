@@ -264,6 +264,8 @@ const SAFE_TWICE = /upsert|once|if_?(?:absent|new|missing)|ensure|on conflict|or
 /** What a call does that may have been done before. */
 interface Repeat {
   readonly attempt: Attempt;
+  /** It has called what it is handed. */
+  readonly isCalled: boolean;
   readonly works: boolean;
   /** What it looks at besides its lock. */
   readonly looks: readonly Said[];
@@ -289,6 +291,19 @@ async function repeatsAfterWait(subject: Subject): Promise<Defect | null> {
     : LOOKS_BEFORE;
 }
 
+/**
+ * Whether it keeps what its work gives for less than an hour, and answers from that meanwhile: who does the work a second time, as
+ * one that does not wait for the lock for longer, loses time alone.
+ */
+export async function isCache(subject: Subject): Promise<boolean> {
+  const { how, ttlMs } = subject;
+  if (how.plan.use === 'pair' || !how.releases) return false;
+  const [own, soon] = await twoCalls(subject, ttlMs / 2);
+  if (own?.isCalled !== true || own.stores.length === 0 || soon?.isCalled !== false) return false;
+  const [, later] = await twoCalls(subject, MARKED_MS);
+  return later?.isCalled === true;
+}
+
 /** Two calls for one key by two processes, the first of which works for a quarter of the TTL. */
 async function twoCalls(subject: Subject, laterMs: number): Promise<readonly (Repeat | undefined)[]> {
   const { ttlMs, how } = subject;
@@ -309,6 +324,7 @@ async function twoCalls(subject: Subject, laterMs: number): Promise<readonly (Re
     const calls = isHanded ? (attempt.held === null ? [] : [work]) : isSafe ? [] : (trial?.works ?? []);
     return {
       attempt,
+      isCalled: calls.length > 0,
       works: calls.some((it) => isWork(it) && !SAFE_TWICE.test(it)),
       looks: trial?.sent.filter(({ verb, key }) => READS.includes(verb) && key !== trial.key) ?? [],
       stores: storesIn(subject, trial),
