@@ -218,11 +218,12 @@ function worksAlike({ trial }: Attempt, refused: Attempt | undefined): boolean {
   return refused?.trial?.isGranted === false && isSame && (trial?.works ?? []).some(isWork);
 }
 
-/** Whether a process that could not ask for the key has called at last all that one calls that has it. */
+/** Whether a process that could not ask for the key has called all that one calls that has it, in its order: besides, it may log. */
 function worksUnasked({ trial }: Attempt, unasked: Attempt | undefined): boolean {
   const own = trial?.works ?? [];
-  const calls = unasked?.trial?.calls.slice(-own.length) ?? [];
-  return unasked?.trial?.isGranted === false && own.some(isWork) && own.every((it, i) => it === calls[i]);
+  let called = 0;
+  for (const it of unasked?.trial?.calls ?? []) if (it === own[called]) called++;
+  return unasked?.trial?.isGranted === false && own.some(isWork) && called === own.length;
 }
 
 function nodesAreOne({ nodes, admits, counts }: Understood): boolean {

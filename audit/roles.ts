@@ -165,7 +165,8 @@ function roleOfObject(parameter: Parameter, isRelease: boolean): Role {
   const isOptions = IS_OPTIONS_TYPE.test(type) || IS_OPTIONS_NAME.test(name) || name === '';
   if (fields.length > 0 || type.startsWith('{') || isOptions) return isSubject(parameter) ? 'subject' : 'options';
   const role = roleByName(name);
-  return role === 'held' && !isRelease ? 'key' : (role ?? 'unknown');
+  if (role === undefined || (parameter.isFunction && OF_NUMBERS.includes(role))) return 'unknown';
+  return role === 'held' && !isRelease ? 'key' : role;
 }
 
 function roleByName(name: string): Role | undefined {

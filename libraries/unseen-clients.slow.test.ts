@@ -24,6 +24,7 @@ interface Exported {
 const HARD: Readonly<Record<string, readonly string[]>> = {
   eighth: ['beacon', 'cedar', 'comet', 'flint', 'kelp', 'lantern'],
   tenth: ['cabinet', 'fleet', 'harbour', 'nest', 'slot'],
+  thirteenth: ['kelp', 'tundra', 'umber'],
 };
 const STRIDE = 12;
 

@@ -55,6 +55,7 @@ describe.each([
   ['seventh', 40],
   ['ninth', 26],
   ['eleventh', 28],
+  ['twelfth', 28],
 ] as const)('the %s set of locks as people write them', (set, count) => {
   const locks = locksOf(set);
 
