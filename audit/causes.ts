@@ -127,6 +127,7 @@ const EXTENDS_AS_OWN: Cause = {
     'its extension does not look whether its own lock is still there: it gives the key a new TTL that another process has by now',
   fix: 'extend only where the key, or its member, is still your own, in one script; where it has gone, the lock is lost',
 };
+/** Of a lock that goes on though it has not got the key. */
 export const WITHOUT_KEY: Cause = {
   id: 'fails-open',
   sentence:

@@ -1,5 +1,6 @@
 import { addressOf, type NodeAddress } from '../libraries/net/addresses.js';
 import type { SourceFile } from './shapes.js';
+import { SECRET } from './uses.js';
 
 /** Read by packages rather than by the file. */
 const USUAL: readonly string[] = [
@@ -12,9 +13,6 @@ const USUAL: readonly string[] = [
 
 const READ = /\benv(?:\.([A-Z][A-Z0-9_]*)|\[\s*['"]([A-Z][A-Z0-9_]*)['"]\s*\])/g;
 const TAKEN = /\{([^{}]*)\}\s*=\s*process\.env\b/g;
-
-/** What a file compares with a secret of its environment is this. */
-export const SECRET = 'secret';
 
 const COMPARED = /!==?\s*(?:`[^`]*\$\{\s*)?process\.env\.([A-Z][A-Z0-9_]*)/g;
 

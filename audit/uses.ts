@@ -1,6 +1,8 @@
-import { SECRET } from './environment.js';
 import type { Parameter } from './parameter.js';
 import { part, parts, type SyntaxNode, visit } from './syntax.js';
+
+/** What a file compares with a secret of its environment is this. */
+export const SECRET = 'secret';
 
 /** The name of what a node declares, or is; empty where it has none. */
 export function nameOf(node: SyntaxNode | null): string {
