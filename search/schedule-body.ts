@@ -18,9 +18,9 @@ export function withBody(schedule: Schedule, course: ScheduleBody): Schedule {
   ]);
   const faults = course.faults.flatMap((fault) => present(fault, processes) ?? []);
   const locks = new Map(clients.map((client) => [client.id, client.locks.length]));
-  const fates = uniqueBy(course.fates.map(plainOf), ({ address }) => address)
-    .map(({ fate }) => fate)
-    .filter((fate) => (fate.lock ?? 0) < (locks.get(fate.client) ?? 0) && saysSomething(fate));
+  const fates = uniqueBy(course.fates.map(plain), addressText).filter(
+    (fate) => (fate.lock ?? 0) < (locks.get(fate.client) ?? 0) && saysSomething(fate),
+  );
   const clocks = uniqueBy(course.clocks, (clock) => clock.process).filter(
     (clock) => processes.has(clock.process) && (clock.offsetUs !== 0 || clock.ratePpm !== 0),
   );
@@ -53,24 +53,6 @@ function inOrder(client: ClientPlan): ClientPlan {
 function subjectOf(fault: Exclude<Fault, { kind: 'partition' }>): string {
   if ('node' in fault) return fault.node;
   return 'client' in fault ? fault.client : fault.process;
-}
-
-interface PlainFate {
-  readonly fate: Fate;
-  readonly address: string;
-}
-
-/** Shrinking makes thousands of schedules of the same fates. */
-const PLAIN = new WeakMap<Fate, PlainFate>();
-
-function plainOf(drawn: Fate): PlainFate {
-  const known = PLAIN.get(drawn);
-  if (known !== undefined) return known;
-  const fate = plain(drawn);
-  const made = { fate, address: addressText(fate) };
-  PLAIN.set(drawn, made);
-  PLAIN.set(fate, made);
-  return made;
 }
 
 /** Without what is the default anyway; a lost message has no delay. */
