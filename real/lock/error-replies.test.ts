@@ -1,6 +1,5 @@
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Provision, provision } from '../provisioner/index.js';
@@ -86,11 +85,11 @@ const AILMENTS: readonly Ailment[] = [
       await set(client, 'busy-reply-threshold', '1');
       const other = client.duplicate();
       other.eval('while true do end', 0).catch(() => other.disconnect());
-      await sleep(50);
+      await expect.poll(() => client.ping().catch(String), { timeout: 10_000 }).toContain('BUSY');
     },
     recover: async (client) => {
       await client.script('KILL');
-      await sleep(20);
+      await expect.poll(() => client.ping().catch(String), { timeout: 10_000 }).toBe('PONG');
     },
   },
 ];
