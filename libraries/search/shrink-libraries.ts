@@ -3,7 +3,7 @@ import { type Assumption, assumptions, type Judgement, type Violation } from '..
 import type { Schedule } from '../../scenarios/index.js';
 import type { Explained } from '../../search/index.js';
 import { piecesOf } from '../../search/shrinking/pieces.js';
-import { oneStepsOf, reduce } from '../../search/shrinking/reduce.js';
+import { type Fails, oneStepsOf, reduction } from '../../search/shrinking/reduce.js';
 import { aloneOf } from '../mix.js';
 import { type LibraryRun, type LibraryRunOptions, replayLibraries, replayLibrariesAtOnce } from '../run.js';
 import { inMacrotask } from '../runtime/drain.js';
@@ -125,11 +125,10 @@ export async function shrinkForLibrary(
   let [tried, events] = [0, 0];
   const isOver = (): boolean => tried >= mostTried || events >= MOST_EVENTS || isStopped();
   const seen = new Map<string, boolean>();
-  const failsOnce = (candidate: Schedule, mayTry: () => boolean): boolean => {
+  const failsOnce: Fails = (candidate) => {
     const key = JSON.stringify(candidate);
     const known = seen.get(key);
     if (known !== undefined) return known;
-    if (isOver() || !mayTry()) throw new NotTried();
     tried++;
     const failing = failure.isOfAtOnce(candidate);
     events += failure.events;
@@ -138,7 +137,9 @@ export async function shrinkForLibrary(
   };
   let best = schedule;
   for (let next: Schedule | null = schedule; next !== null && !isOver(); ) {
-    const small = await reduceInSlices(next, failsOnce, isOver);
+    const from: Schedule = next;
+    const isFailing = await inMacrotask(() => failsOnce(from));
+    const small = isFailing ? await reduceInSlices(from, failsOnce, isOver) : from;
     if (!(await failure.isOf(small))) break;
     best = small;
     if (isOver()) break;
@@ -148,48 +149,28 @@ export async function shrinkForLibrary(
   return { schedule: best, tried, minimal: false };
 }
 
-/** No more schedules are tried, in this slice or at all. */
-class NotTried extends Error {}
-
 /** CPU time of a slice. */
 const SLICE_MS = 2_000;
 
 /**
- * Reduces a schedule in slices, between which the process hears signals. Each slice takes the way of the one before it and goes
- * on, as `failsOnce` remembers its answers: the result does not depend on the speed of the machine.
+ * Reduces a schedule in slices, between which the process hears signals.
  *
- * @param failsOnce - Whether a schedule fails. Throws `NotTried` for a new one that may not be tried.
+ * @param isOver - Whether the smallest so far has to do.
  */
-async function reduceInSlices(
-  from: Schedule,
-  failsOnce: (schedule: Schedule, mayTry: () => boolean) => boolean,
-  isOver: () => boolean,
-): Promise<Schedule> {
-  for (;;) {
-    let smallest = from;
-    const slice = (): boolean => {
-      const endMs = natives.cpuMs() + SLICE_MS;
-      let isFirst = true;
-      const mayTry = (): boolean => {
-        if (!isFirst && natives.cpuMs() > endMs) return false;
-        isFirst = false;
-        return true;
-      };
-      const fails = (schedule: Schedule): boolean => {
-        if (!failsOnce(schedule, mayTry)) return false;
-        smallest = schedule;
-        return true;
-      };
-      try {
-        if (fails(from)) reduce(from, fails);
-        return true;
-      } catch (error) {
-        if (error instanceof NotTried) return isOver();
-        throw error;
-      }
-    };
-    if (await inMacrotask(slice)) return smallest;
-  }
+async function reduceInSlices(from: Schedule, fails: Fails, isOver: () => boolean): Promise<Schedule> {
+  const steps = reduction(from);
+  let smallest = from;
+  let step = steps.next();
+  const slice = (): void => {
+    const endMs = natives.cpuMs() + SLICE_MS;
+    while (step.done !== true && !isOver() && natives.cpuMs() < endMs) {
+      const isFailing = fails(step.value);
+      if (isFailing) smallest = step.value;
+      step = steps.next(isFailing);
+    }
+  };
+  while (step.done !== true && !isOver()) await inMacrotask(slice);
+  return smallest;
 }
 
 async function failingStepOf(

@@ -1,7 +1,7 @@
 import type { Fate, Schedule } from '../../scenarios/index.js';
 import { nodeName, simulate } from '../../sim/index.js';
 import { bodyOf, withBody } from '../schedule-body.js';
-import { type Fails, leaveOutPieces, reduce } from './reduce.js';
+import { type Fails, leaveOutPieces, reduce, tryAll } from './reduce.js';
 
 /** A claim in a run: by which attempt, begun when, and which nodes had not voted for it. */
 interface Claim {
@@ -23,7 +23,7 @@ export function isolate(schedule: Schedule, fails: Fails): Schedule {
     const isolated = some.reduce(alone, schedule);
     if (!fails(isolated)) continue;
     // What brings no vote is lost already: first everything else, or the messages would go and all be as it was.
-    const smaller = reduce(leaveOutPieces(isolated, fails, 'message'), fails);
+    const smaller = reduce(tryAll(leaveOutPieces(isolated, 'message'), fails), fails);
     if (weight(smaller) < weight(schedule)) return smaller;
   }
   return schedule;

@@ -7,25 +7,38 @@ import { lossesOf, roundingsOf, shiftsOf } from './roundings.js';
 /** Whether a schedule still shows what is looked for. */
 export type Fails = (schedule: Schedule) => boolean;
 
+/** Gives the schedules to be tried, takes whether each fails, and returns the smallest that does. */
+export type Reduction = Generator<Schedule, Schedule, boolean>;
+
+/** Makes a failing schedule smaller until it is 1-minimal, as {@link reduction} does. */
+export function reduce(schedule: Schedule, fails: Fails): Schedule {
+  return tryAll(reduction(schedule), fails);
+}
+
+/** Tries whatever a reduction asks for. */
+export function tryAll(steps: Reduction, fails: Fails): Schedule {
+  for (let step = steps.next(); ; step = steps.next(fails(step.value))) if (step.done === true) return step.value;
+}
+
 /**
  * Makes a failing schedule smaller until it is 1-minimal: it fails no longer if any one piece is left out, or any one
  * time is made rounder. Every step makes it smaller or rounder, so it ends.
  */
-export function reduce(schedule: Schedule, fails: Fails): Schedule {
+export function* reduction(schedule: Schedule): Reduction {
   let best = schedule;
   for (;;) {
     const before = best;
-    best = leaveOutMany(best, fails);
-    best = leaveOutPieces(best, fails);
-    best = takeFirst(best, lossesOf, fails);
-    best = takeFirst(best, shiftsOf, fails);
-    best = roundEach(best, fails);
+    best = yield* leaveOutMany(best);
+    best = yield* leaveOutPieces(best);
+    best = yield* takeFirst(best, lossesOf);
+    best = yield* takeFirst(best, shiftsOf);
+    best = yield* roundEach(best);
     if (best === before) return best;
   }
 }
 
 /** Leaves out whole stretches of the lists that get long, half of a list first. */
-function leaveOutMany(schedule: Schedule, fails: Fails): Schedule {
+function* leaveOutMany(schedule: Schedule): Reduction {
   let best = schedule;
   for (const list of ['fates', 'faults', 'clocks'] as const) {
     for (let size = bodyOf(best)[list].length; size > 1; size = Math.floor(size / 2)) {
@@ -33,7 +46,7 @@ function leaveOutMany(schedule: Schedule, fails: Fails): Schedule {
         const course = bodyOf(best);
         const rest = (course[list] as readonly unknown[]).filter((_, i) => i < from || i >= from + size);
         const smaller = withBody(best, { ...course, [list]: rest } as ScheduleBody);
-        if (fails(smaller)) best = smaller;
+        if (yield smaller) best = smaller;
         else from += size;
       }
     }
@@ -42,13 +55,13 @@ function leaveOutMany(schedule: Schedule, fails: Fails): Schedule {
 }
 
 /** Leaves out one piece after the other; with `keep`, none of that kind. */
-export function leaveOutPieces(schedule: Schedule, fails: Fails, keep: PieceKind | null = null): Schedule {
+export function* leaveOutPieces(schedule: Schedule, keep: PieceKind | null = null): Reduction {
   const piecesIn = (it: Schedule): Piece[] => piecesOf(it).filter(({ kind }) => kind !== keep);
   let best = schedule;
   let pieces = piecesIn(best);
   for (let i = 0; i < pieces.length; ) {
     const smaller = pieces[i]?.without();
-    if (smaller !== undefined && fails(smaller)) {
+    if (smaller !== undefined && (yield smaller)) {
       best = smaller;
       pieces = piecesIn(best);
     } else i++;
@@ -57,13 +70,13 @@ export function leaveOutPieces(schedule: Schedule, fails: Fails, keep: PieceKind
 }
 
 /** Takes the first of the ways in which it still fails, for as long as there is one. */
-function takeFirst(schedule: Schedule, ways: (schedule: Schedule) => Iterable<() => Schedule>, fails: Fails): Schedule {
+function* takeFirst(schedule: Schedule, ways: (schedule: Schedule) => Iterable<() => Schedule>): Reduction {
   let best = schedule;
   for (let again = true; again; ) {
     again = false;
     for (const make of ways(best)) {
       const simpler = make();
-      if (isSame(simpler, best) || !fails(simpler)) continue;
+      if (isSame(simpler, best) || !(yield simpler)) continue;
       best = simpler;
       again = true;
       break;
@@ -73,14 +86,14 @@ function takeFirst(schedule: Schedule, ways: (schedule: Schedule) => Iterable<()
 }
 
 /** Rounds one number after the other, each as far as it goes. */
-function roundEach(schedule: Schedule, fails: Fails): Schedule {
+function* roundEach(schedule: Schedule): Reduction {
   let best = schedule;
   for (let figure = 0, again = true; again; ) {
     again = false;
     for (const rounding of roundingsOf(best)) {
       if (rounding.figure < figure) continue;
       const rounder = rounding.make();
-      if (isSame(rounder, best) || !fails(rounder)) continue;
+      if (isSame(rounder, best) || !(yield rounder)) continue;
       best = rounder;
       figure = rounding.figure;
       again = true;
