@@ -2,7 +2,7 @@ import type { Schedule } from '../../scenarios/index.js';
 import type { ScheduleBody } from '../arbitraries/schedule.js';
 import { bodyOf, withBody } from '../schedule-body.js';
 import { type Piece, type PieceKind, piecesOf } from './pieces.js';
-import { lossesOf, roundingsOf, shiftsOf } from './roundings.js';
+import { lossesOf, roundingsOf, shiftsOf, type Way } from './roundings.js';
 
 /** Whether a schedule still shows what is looked for. */
 export type Fails = (schedule: Schedule) => boolean;
@@ -32,7 +32,7 @@ export function* reduction(schedule: Schedule): Reduction {
     best = yield* leaveOutPieces(best);
     best = yield* takeFirst(best, lossesOf);
     best = yield* takeFirst(best, shiftsOf);
-    best = yield* roundEach(best);
+    best = yield* takeFirst(best, roundingsOf);
     if (best === before) return best;
   }
 }
@@ -70,32 +70,16 @@ export function* leaveOutPieces(schedule: Schedule, keep: PieceKind | null = nul
 }
 
 /** Takes the first of the ways in which it still fails, for as long as there is one. */
-function* takeFirst(schedule: Schedule, ways: (schedule: Schedule) => Iterable<() => Schedule>): Reduction {
+function* takeFirst(schedule: Schedule, ways: (schedule: Schedule) => Iterable<Way>): Reduction {
   let best = schedule;
-  for (let again = true; again; ) {
+  for (let from = 0, again = true; again; ) {
     again = false;
-    for (const make of ways(best)) {
+    for (const { figure = 0, make } of ways(best)) {
+      if (figure < from) continue;
       const simpler = make();
       if (isSame(simpler, best) || !(yield simpler)) continue;
       best = simpler;
-      again = true;
-      break;
-    }
-  }
-  return best;
-}
-
-/** Rounds one number after the other, each as far as it goes. */
-function* roundEach(schedule: Schedule): Reduction {
-  let best = schedule;
-  for (let figure = 0, again = true; again; ) {
-    again = false;
-    for (const rounding of roundingsOf(best)) {
-      if (rounding.figure < figure) continue;
-      const rounder = rounding.make();
-      if (isSame(rounder, best) || !(yield rounder)) continue;
-      best = rounder;
-      figure = rounding.figure;
+      from = figure;
       again = true;
       break;
     }
@@ -105,16 +89,13 @@ function* roundEach(schedule: Schedule): Reduction {
 
 /** Everything that is tried of a schedule by itself: each piece left out, each late message lost, each time rounder. */
 export function* oneStepsOf(schedule: Schedule): IterableIterator<Schedule> {
-  for (const make of stepsOf(schedule)) {
-    const step = make();
-    if (!isSame(step, schedule)) yield step;
+  const omissions = piecesOf(schedule).map(({ without }) => ({ make: without }));
+  for (const ways of [omissions, lossesOf(schedule), roundingsOf(schedule)]) {
+    for (const { make } of ways) {
+      const step = make();
+      if (!isSame(step, schedule)) yield step;
+    }
   }
-}
-
-function* stepsOf(schedule: Schedule): IterableIterator<() => Schedule> {
-  for (const { without } of piecesOf(schedule)) yield without;
-  yield* lossesOf(schedule);
-  for (const { make } of roundingsOf(schedule)) yield make;
 }
 
 /** What one figure loses, another may release: a write is never sent before its check. That is no step. */

@@ -11,14 +11,15 @@ interface Figure {
   readonly value: number;
 }
 
-/** A schedule with one of its times (or rates) made rounder or shorter. */
-interface Rounding {
-  readonly figure: number;
+/** A way to make a schedule simpler. */
+export interface Way {
+  /** Place of the number that it changes. Those before it are as round as they get. Default: 0. */
+  readonly figure?: number;
   readonly make: () => Schedule;
 }
 
 /** All the ways in which one number of what happens in a schedule can be made simpler, the simplest first for each. */
-export function* roundingsOf(schedule: Schedule): IterableIterator<Rounding> {
+export function* roundingsOf(schedule: Schedule): IterableIterator<Way> {
   const course = bodyOf(schedule);
   for (const [figure, { path, value }] of figuresOf(course).entries()) {
     for (const simpler of simplerThan(String(path[path.length - 1]), value)) {
@@ -54,12 +55,12 @@ function replaced(value: unknown, [key, ...rest]: readonly (string | number)[], 
 }
 
 /** A message that is late may as well be lost: there is no time to it then. */
-export function* lossesOf(schedule: Schedule): IterableIterator<() => Schedule> {
+export function* lossesOf(schedule: Schedule): IterableIterator<Way> {
   const course = bodyOf(schedule);
   for (const [i, { delayUs, ...fate }] of course.fates.entries()) {
     if (delayUs === undefined || fate.lost === true) continue;
     const fates = course.fates.map((it, at) => (at === i ? { ...fate, lost: true } : it));
-    yield () => withBody(schedule, { ...course, fates });
+    yield { make: () => withBody(schedule, { ...course, fates }) };
   }
 }
 
@@ -73,7 +74,7 @@ function instantsOf(schedule: Schedule): number[] {
  * brings it to the one before: times that hold each other up have to move together. Taken as a whole the instants get
  * rounder, or earlier and as round.
  */
-export function* shiftsOf(schedule: Schedule): IterableIterator<() => Schedule> {
+export function* shiftsOf(schedule: Schedule): IterableIterator<Way> {
   const all = instantsOf(schedule);
   const instants = [...new Set(all)].sort((a, b) => a - b);
   for (const [i, from] of instants.entries()) {
@@ -83,7 +84,7 @@ export function* shiftsOf(schedule: Schedule): IterableIterator<() => Schedule> 
       if (target === from) continue;
       for (const until of [Number.POSITIVE_INFINITY, ...instants.slice(i + 1).reverse()]) {
         const move = (atUs: number): number => (atUs >= from && atUs < until ? atUs - (from - target) : atUs);
-        if (roughness(all.map(move)) <= roughness(all)) yield () => moved(schedule, move);
+        if (roughness(all.map(move)) <= roughness(all)) yield { make: () => moved(schedule, move) };
       }
     }
   }
