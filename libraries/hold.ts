@@ -6,6 +6,8 @@ import type { Belief } from './lock-under-test.js';
 /** A lock that would be held for so many TTLs without an extension is one without an end. */
 const LONGEST_TTLS = 100;
 
+const THROWS_EVERY = 3;
+
 /** Subject of the timer that looks whether a belief is over. */
 export class BeliefEnd {
   readonly hold: Hold;
@@ -42,6 +44,8 @@ export class Hold {
   isExtended = false;
   /** Lets the routine of `using` end. */
   leave: (() => void) | null = null;
+  /** Its routine throws: one of the locks of a client does so in three. */
+  readonly throws: boolean;
   readonly end: BeliefEnd = new BeliefEnd(this);
   /**
    * An extension has not ended. No second one begins: the keys would have the TTL of the one that came last, the lock the TTL of
@@ -58,6 +62,7 @@ export class Hold {
     this.resource = resource;
     this.calledMs = calledMs;
     this.otherwise = untilOf(calledMs, lock.plan.ttlMs);
+    this.throws = lock.number % THROWS_EVERY === 1;
   }
 
   /** @returns What to call when the extension has ended. */

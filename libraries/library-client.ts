@@ -213,14 +213,14 @@ export class LibraryClient extends LibraryHost {
       held.signal?.addEventListener('abort', () => {
         if (returnedUs !== null && !lock.gone) this.session.signalled(lock, this.context.now - returnedUs);
       });
-      return new Promise((resolve) => {
-        hold.leave = resolve;
+      return new Promise((resolve, reject) => {
+        hold.leave = () => (hold.throws ? reject(new Error('the work failed')) : resolve());
       });
     };
     const ended = (error?: unknown): void => {
       returnedUs = this.context.now;
       if (hold.held === null) this.refused(hold, 'contended', error);
-      else this.released(hold, error);
+      else this.released(hold, hold.throws ? undefined : error);
     };
     follow(
       () => using.call(client, hold.resource, hold.lock.plan.ttlMs, routine),
@@ -283,6 +283,7 @@ export class LibraryClient extends LibraryHost {
     this.enter(() => {
       if (leave !== null) {
         done();
+        if (hold.throws) this.session.judge.threw(lock);
         leave();
         return;
       }

@@ -129,6 +129,11 @@ export class LibraryMonitors extends Monitors {
     this.judges.calls.releasing(lock, now);
   }
 
+  /** The work under a lock throws. */
+  threw(lock: SimLock): void {
+    this.judges.keys.threw.add(lock);
+  }
+
   gaveBack(lock: SimLock, error: unknown, now: TrueTime): void {
     this.judges.calls.released(lock, error, now);
     this.judges.keys.over(lock, now);

@@ -58,6 +58,9 @@ export class Keys {
     this.kept = world.nodes.map(() => new Map());
   }
 
+  /** Locks whose work has thrown. */
+  readonly threw: Set<SimLock> = new Set();
+
   // ——— what is sent, and what it does ———
 
   sent(lock: SimLock, to: NodeSet, { operation, token }: Command, now: TrueTime): void {
@@ -190,7 +193,8 @@ export class Keys {
     if (why === null) return;
     this.told.add(owner);
     const at = Math.max(overUs, sinceUs) as TrueTime;
-    const detail = `${owner.client.name} leaves its key on ${nodeName(node)}, ${why}`;
+    const after = this.threw.has(owner) ? ' after its work had thrown' : '';
+    const detail = `${owner.client.name} leaves its key on ${nodeName(node)}, ${why}${after}`;
     const isLimit = this.kept.length === 1 && owner.state.phase === 'failed' && dealings.releaseSentUs === NEVER;
     this.violations.push({ ...failure('leak', [owner], at, detail), ...(isLimit ? { limit: 'key-stays' } : {}) });
   }
