@@ -132,3 +132,24 @@ export class Boxes {
   await expect(foundIn(opening('', ASKS))).resolves.toEqual([expect.stringMatching(/^refused-release /)]);
   await expect(foundIn(opening(ASKS, ''))).resolves.toEqual([]);
 });
+
+it('finds two calls of one process that work at once under the lock of the process', async () => {
+  const editing = (token: string, own: string): string => `${HEAD}
+const OWNER = randomUUID();
+interface Shop { approve(list: string): Promise<void> }
+export const prices = (redis: Redis, shop: Shop) => ({
+  async override(list: string) {
+    const [key, token] = ['prices:' + list, ${token}];
+    if ((await redis.set(key, token, 'PX', 8000, 'NX')) !== 'OK' ${own}) throw new Error('busy');
+    try {
+      await shop.approve(list);
+    } finally {
+      await redis.eval(OWN + "return redis.call('del', KEYS[1])", 1, key, token);
+    }
+  },
+});`;
+  const isOwn = '&& (await redis.get(key)) !== token';
+  await expect(foundIn(editing('OWNER', isOwn))).resolves.toEqual([expect.stringMatching(/^lets-tasks-in /)]);
+  await expect(foundIn(editing('randomUUID()', isOwn))).resolves.toEqual([]);
+  await expect(foundIn(editing('randomUUID()', ''))).resolves.toEqual([]);
+});

@@ -4,7 +4,8 @@ import type { Hosts } from './hosts.js';
 import type { Bench } from './load.js';
 import { nameOfPlan, type Plan, type Understood, whereOf } from './plan.js';
 import { type Attempt, calm, REST_MS, rehearse, use } from './rehearsal.js';
-import { RELEASES_REFUSED } from './shown-defects.js';
+import { LETS_CALLS_IN, RELEASES_REFUSED } from './shown-defects.js';
+import { isWork } from './targeted.js';
 import { isSameValue, type Touch, touchesIn } from './touches.js';
 
 /** What a function does with Redis under its lock, as one of its runs shows. */
@@ -40,18 +41,19 @@ export async function functionDefects(subject: Subject, plans: readonly Plan[]):
   const functions = functionsIn(plans, subject.how.plan);
   const found = [...(functions.length > 1 ? await lostChanges(subject, functions) : [])];
   for (const plan of functions) {
-    if (!(await releasesRefused(subject, plan))) continue;
-    found.push({ ...RELEASES_REFUSED, where: whereOf(subject.bench.program, plan) });
+    const defect = await ofTwoCalls(subject, plan);
+    if (defect === null) continue;
+    found.push({ ...defect, where: whereOf(subject.bench.program, plan) });
     break;
   }
   return found;
 }
 
 /**
- * Whether a call that is refused the lock deletes the key of another call of its process, which still works: a second process gets in
- * beside that.
+ * What one process does wrong that calls a function twice at once. A call that is refused the lock deletes the key of the other call, which
+ * still works: a second process gets in beside that. Or it works itself.
  */
-async function releasesRefused({ bench, hosts, how }: Subject, plan: Plan): Promise<boolean> {
+async function ofTwoCalls({ bench, hosts, how }: Subject, plan: Plan): Promise<Defect | null> {
   const played = async (ttlMs: number, own: readonly number[], other: readonly number[]): Promise<Played> => {
     const uses = [own, other].map((all) => all.map((atMs) => use(atMs, ttlMs, 1)));
     const takes = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, ttlMs / 2));
@@ -64,7 +66,7 @@ async function releasesRefused({ bench, hosts, how }: Subject, plan: Plan): Prom
   };
   const [alone] = await played(how.fixedTtlMs ?? GAP_MS, [10], []);
   const ttlMs = alone?.trial?.ttlMs ?? null;
-  if (ttlMs === null || alone?.trial?.isGranted !== true) return false;
+  if (ttlMs === null || alone?.trial?.isGranted !== true) return null;
   const isBeside = (attempts: Played): boolean => {
     const [first, ...others] = attempts;
     const other = others.find((it) => it?.client === 'c2')?.trial;
@@ -73,7 +75,23 @@ async function releasesRefused({ bench, hosts, how }: Subject, plan: Plan): Prom
   };
   const both = await played(ttlMs, [10, 10 + ttlMs / 8], [10 + ttlMs / 4]);
   const isRefused = both.some((it, i) => i > 0 && it?.client === 'c1' && it.trial?.isGranted === false);
-  return isRefused && isBeside(both) && !isBeside(await played(ttlMs, [10], [10 + ttlMs / 4]));
+  if (isRefused && isBeside(both) && !isBeside(await played(ttlMs, [10], [10 + ttlMs / 4]))) return RELEASES_REFUSED;
+  const [first, second] = both.filter((it) => it?.client === 'c1');
+  return worksBeside(first, second, ttlMs / 2) ? LETS_CALLS_IN : null;
+}
+
+/**
+ * Whether a call works while the first one of its process awaits the first part of its own work, and has its key.
+ *
+ * @param takesMs - What each part takes.
+ */
+function worksBeside(first: Attempt | undefined, second: Attempt | undefined, takesMs: number): boolean {
+  const [own, other] = [first?.trial, second?.trial];
+  if (!own || !other || own.key !== other.key) return false;
+  const release = [...own.sent, ...other.sent].find((it) => it.operation === 'release' && it.key === own.key);
+  const [beginMs = Number.NaN] = own.worksAtMs;
+  const endMs = Math.min(beginMs + takesMs, release?.atMs ?? Number.NaN);
+  return other.works.some((it, i) => isWork(it) && (other.worksAtMs[i] ?? Number.NaN) < endMs);
 }
 
 /**

@@ -129,7 +129,9 @@ export async function rehearse(
     const told = given.find((it) => typeof it === 'string' || it instanceof Error);
     const call = told === undefined ? name : `${name} ${told}`;
     trial.calls.push(call);
-    if (trial.key != null) trial.works.push(call);
+    if (trial.key == null) return;
+    trial.works.push(call);
+    trial.worksAtMs.push(current.owner?.wallMs() ?? Number.NaN);
   };
   const factory = factoryFor(bench.program.name, watched, bench, hosts);
   try {

@@ -141,3 +141,14 @@ export const RELEASES_REFUSED: Defect = {
   property: 'mutual-exclusion',
   isShown: true,
 };
+
+/** What a process knows of its own lock counts for each of its calls. */
+export const LETS_CALLS_IN: Defect = {
+  id: 'lets-tasks-in',
+  sentence:
+    'two calls in one process work at once: the second one takes the key of the first one for its own, as all calls of a process store one value or share what they know of the lock',
+  fix: 'have each call take its own token, and refuse it where the key has another one',
+  brings: [],
+  property: 'mutual-exclusion',
+  isShown: true,
+};

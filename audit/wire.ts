@@ -51,6 +51,8 @@ export class Trial {
   /** By which names these were found: all of them, and those that were called after it has asked. */
   readonly calls: string[] = [];
   readonly works: string[] = [];
+  /** When these were called, ms by the wall clock. */
+  readonly worksAtMs: number[] = [];
   /** It can be relied on for this share of its TTL. */
   share = 1;
   /** It has set another key before, whether or not that was there. */
