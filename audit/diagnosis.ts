@@ -383,7 +383,8 @@ function workDefects({ ownWorkMs, alone, thrown, goesOnUntold }: FoundLock['seen
     });
   const sends = thrown?.trial?.sent.some(({ operation }) => operation === 'release') ?? true;
   const isExtended = extensionsIn(thrown).some(({ atMs }) => atMs > Number(thrown?.releasedMs) + Number(ttlMs));
-  if (thrown?.held && releases && !sends)
+  // What does work of its own may leave its key to its TTL on purpose.
+  if (thrown?.held && releases && !sends && (isExtended || ownWorkMs === null))
     found.push({
       id: 'kept-on-error',
       sentence: `it does not release the lock when the work throws${isExtended ? ', and goes on extending it: nobody gets it for as long as the process lives' : ': nobody gets it until its TTL is over'}`,

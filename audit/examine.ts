@@ -103,7 +103,15 @@ export async function examine(
   const ahead = await rehearse(bench, hosts, known, withClock(calmFor(two, known, ttlMs), 'c2', aheadMs));
   const extensions = [{ afterUs: Math.round(partMs * 500), ttlMs }];
   const [extended] = how.plan.use === 'pair' ? await plays([{ ...held, extensions }]) : [];
-  const [thrown] = how.plan.use === 'with' ? await plays([held], { throws: true }) : [];
+  const [thrown] =
+    how.plan.use === 'with'
+      ? await plays([held], { throws: true })
+      : ownWork
+        ? await plays([use(10, ttlMs, 1)], {
+            naturally: true,
+            takes: async () => Promise.reject(new Error('it failed')),
+          })
+        : [];
   const [bare] = how.fixedTtlMs === null ? await playing({ ...known, isBare: true })([use(10, ttlMs, 1)]) : [];
   const sentMs = (how.fixedTtlMs === null ? bare : alone)?.trial?.ttlMs ?? Number.NaN;
   const [natural] = ownWork ? await plays([use(10, ttlMs, 1)], { naturally: true }) : [];
