@@ -44,7 +44,7 @@ export interface Seen extends Omit<TwoTasks, 'besides'>, InOutages {
   readonly renewed: Attempt | null;
   /** It was extended while it was held; `null` where it cannot be. */
   readonly extended: Attempt | null;
-  /** The work threw; `null` where that was not tried. */
+  /** Its work threw; `null` where that was not tried. */
   readonly thrown: Attempt | null;
   /** How long a function's own work takes, ms; `null` where it is handed work. */
   readonly ownWorkMs: number | null;
@@ -103,15 +103,8 @@ export async function examine(
   const ahead = await rehearse(bench, hosts, known, withClock(calmFor(two, known, ttlMs), 'c2', aheadMs));
   const extensions = [{ afterUs: Math.round(partMs * 500), ttlMs }];
   const [extended] = how.plan.use === 'pair' ? await plays([{ ...held, extensions }]) : [];
-  const [thrown] =
-    how.plan.use === 'with'
-      ? await plays([held], { throws: true })
-      : ownWork
-        ? await plays([use(10, ttlMs, 1)], {
-            naturally: true,
-            takes: async () => Promise.reject(new Error('it failed')),
-          })
-        : [];
+  const throwing = waysToThrow(how);
+  const [thrown] = throwing === null ? [] : await plays([ownWork ? use(10, ttlMs, 1) : held], throwing);
   const [bare] = how.fixedTtlMs === null ? await playing({ ...known, isBare: true })([use(10, ttlMs, 1)]) : [];
   const sentMs = (how.fixedTtlMs === null ? bare : alone)?.trial?.ttlMs ?? Number.NaN;
   const [natural] = ownWork ? await plays([use(10, ttlMs, 1)], { naturally: true }) : [];
@@ -156,6 +149,12 @@ export async function examine(
       next,
     },
   };
+}
+
+/** How the work under a lock is made to throw, where that can be. */
+function waysToThrow(how: Understood): Ways | null {
+  if (how.plan.use === 'with') return { throws: true };
+  return isOwnWork(how) ? { naturally: true, takes: () => Promise.reject(new Error('it failed')) } : null;
 }
 
 /** What shows of a lock that is held for long: whether it renews itself, and how many it lets in. */
