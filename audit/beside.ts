@@ -81,7 +81,8 @@ async function ofTwoCalls({ bench, hosts, how }: Subject, plan: Plan): Promise<D
 }
 
 /**
- * Whether a call works while the first one of its process awaits the first part of its own work, and has its key.
+ * Whether a call begins with its work while the first one of its process awaits the first part of its own, and has its key. What a call
+ * that is refused does otherwise is no work.
  *
  * @param takesMs - What each part takes.
  */
@@ -91,7 +92,8 @@ function worksBeside(first: Attempt | undefined, second: Attempt | undefined, ta
   const release = [...own.sent, ...other.sent].find((it) => it.operation === 'release' && it.key === own.key);
   const [beginMs = Number.NaN] = own.worksAtMs;
   const endMs = Math.min(beginMs + takesMs, release?.atMs ?? Number.NaN);
-  return other.works.some((it, i) => isWork(it) && (other.worksAtMs[i] ?? Number.NaN) < endMs);
+  const beginning = own.works.find(isWork);
+  return other.works.some((it, i) => it === beginning && (other.worksAtMs[i] ?? Number.NaN) < endMs);
 }
 
 /**

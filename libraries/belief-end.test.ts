@@ -104,3 +104,31 @@ it('asks for no extension while another one of the same lock is open', async () 
   const { violations } = await replayLibraries(subject, schedule);
   expect([asked, violations]).toEqual([[1_000, 900], []]);
 });
+
+it.each([
+  ['while an extension of its own is under way', false, [[254_000, 'margin']]],
+  ['with the extension told', true, []],
+] as const)('a lock is released %s', async (_, isTold, found) => {
+  const make: MakeLock = ({ nodes: [node] }) => ({
+    async acquire(resource, ttlMs) {
+      if ((await node?.set(resource, 'mine', 'PX', ttlMs, 'NX')) !== 'OK') return null;
+      let [untilMs, isReleased] = [Date.now() + ttlMs - 20, false];
+      setTimeout(async () => {
+        await node?.pexpire(resource, ttlMs);
+        if (!isTold || !isReleased) untilMs = Date.now() + ttlMs - 20;
+      }, 250);
+      return {
+        isHeld: () => Date.now() < untilMs,
+        async release() {
+          [untilMs, isReleased] = [0, true];
+          await node?.del(resource);
+        },
+      };
+    },
+  });
+  // A message takes 1 ms; the extension is sent at 252 ms, and the release called 1 ms later.
+  const drawn = scheduleOf([[plan(0, 251_000)]]);
+  const schedule = { ...drawn, cluster: { ...drawn.cluster, nodes: 1 } };
+  const { violations } = await replayLibraries(await lockFactoryOf('a lock', make, 500), schedule);
+  expect(violations.map((it) => [it.atUs, kindOf(it)])).toEqual(found);
+});

@@ -1,7 +1,7 @@
 import type { QueueEvent, SimLock } from '../sim/index.js';
 import { Extensions } from './extensions.js';
 import { Haste } from './haste.js';
-import type { Belief } from './lock-under-test.js';
+import { type Belief, saysNothing } from './lock-under-test.js';
 
 /** A lock that would be held for so many TTLs without an extension is one without an end. */
 const LONGEST_TTLS = 100;
@@ -86,6 +86,20 @@ export class Hold {
     else if (says(first)) return null;
     this.saidUntil = firstWithout(says, last, first);
     return this.saidUntil;
+  }
+}
+
+/** The locks that a process has asked for. */
+export class Holds extends Map<SimLock, Hold> {
+  /** Whether no lock that was acquired says anything of itself. */
+  get sayNothing(): boolean {
+    return [...this.values()].every(({ held }) => saysNothing(held));
+  }
+
+  /** Whether what acquisitions have given tells them apart. */
+  get tellApart(): boolean {
+    const given = [...this.values()].map(({ held }) => held);
+    return new Set(given).size === given.length && given.every((it) => it !== null && it !== true);
   }
 }
 

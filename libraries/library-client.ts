@@ -8,9 +8,10 @@ import {
   type Token,
 } from '../core/index.js';
 import { Kind, type QueueEvent, type SimLock, type TrueTime, trueTime } from '../sim/index.js';
+import { AfterRelease } from './after-release.js';
 import { isOpen } from './asker.js';
 import { follow, reasonOf } from './follow.js';
-import { BeliefEnd, Hold, untilOf } from './hold.js';
+import { BeliefEnd, Hold, Holds, untilOf } from './hold.js';
 import { EPOCH_MS, LibraryHost } from './library-host.js';
 import {
   extensionOf,
@@ -29,9 +30,10 @@ import {
 export class LibraryClient extends LibraryHost {
   /** While it is made, a promise of it. */
   private client: LockUnderTest | Promise<LockUnderTest> | null = null;
-  private readonly holds = new Map<SimLock, Hold>();
+  readonly holds: Holds = new Holds();
   /** Those of them that are not over, or are believed in. */
   private readonly open = new Set<Hold>();
+  private readonly afterRelease = new AfterRelease();
 
   /** Everything that follows from the event has happened: reads what locks say of themselves. */
   override settle(): void {
@@ -42,6 +44,10 @@ export class LibraryClient extends LibraryHost {
       if (hold.isExtended && hold.lock.believing) this.noteExtended(hold);
       hold.isExtended = false;
     }
+    const nowMs = this.wallMs();
+    const says = ({ held }: Hold): boolean => this.look(() => readHoldEnd(held, nowMs, Number.NaN)) > nowMs;
+    const again = this.afterRelease.look(this.context.now, says);
+    if (again !== null) this.session.heldAgain(again.lock, again.afterUs);
   }
 
   protected override asks(lock: SimLock, place: number, what: Command['operation']): void {
@@ -126,23 +132,13 @@ export class LibraryClient extends LibraryHost {
     const hold = new Hold(lock, this.session.resourceFor(this, resource), this.wallMs());
     this.holds.set(lock, hold);
     this.open.add(hold);
+    this.afterRelease.ends();
     this.session.judge.called(lock, this.context.now);
     if ([...this.open].some((it) => it.lock !== lock && isOpen(it.lock))) this.session.overlapping.add(this.name);
     this.asking = lock;
     this.enter(() => this.ask(hold));
     this.asking = null;
     this.host.attempted(lock);
-  }
-
-  /** Whether no lock that it has acquired says anything of itself. */
-  get saysNothing(): boolean {
-    return [...this.holds.values()].every(({ held }) => saysNothing(held));
-  }
-
-  /** Whether what its acquisitions have given tells them apart. */
-  get tellsApart(): boolean {
-    const given = [...this.holds.values()].map(({ held }) => held);
-    return new Set(given).size === given.length && given.every((it) => it !== null && it !== true);
   }
 
   private ask(hold: Hold): void {
@@ -278,6 +274,8 @@ export class LibraryClient extends LibraryHost {
     this.session.heldPauses.over(this.name, this.context.now);
     // No phase says so: what is sent for it may be sent bit by bit, and counts when it has returned.
     hold.releasing = true;
+    const isAlone = [...this.open].every((it) => it === hold || !isOpen(it.lock));
+    if (isAlone && !hold.extending) this.afterRelease.begins(hold, this.context.now);
     const done = this.session.opens(this, 'release');
     const { leave, held } = hold;
     this.enter(() => {
@@ -382,6 +380,7 @@ export class LibraryClient extends LibraryHost {
     super.die();
     this.holds.clear();
     this.open.clear();
+    this.afterRelease.ends();
     this.client = null;
   }
 

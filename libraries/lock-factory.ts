@@ -39,7 +39,7 @@ export async function lockFactoryOf(
 
 /** Acquisitions of one process are kept apart by a client that gives something of its own for each. */
 function besidesOf(client: ClientProcess | undefined): readonly string[] {
-  if (!(client instanceof LibraryClient) || !client.tellsApart) return [];
+  if (!(client instanceof LibraryClient) || !client.holds.tellApart) return [];
   const [first, second] = client.locks.map(({ keys }) => keys[0]);
   return first === second ? ['a'] : ['a', 'b'];
 }

@@ -333,6 +333,12 @@ export class Session {
     this.told.push(failure('signal', [lock], this.context.now, detail));
   }
 
+  /** A released lock says that it is held again, so long after its release was called, µs. */
+  heldAgain(lock: SimLock, afterUs: number): void {
+    const detail = `the lock of ${lock.client.name} says that it is held again, ${afterUs / 1000} ms after its release was called`;
+    this.told.push(failure('margin', [lock], this.context.now, detail));
+  }
+
   /** A client goes round in a loop while it holds a lock: this node has granted each of its commands for so long, µs. */
   makesHaste(lock: SimLock, place: number, forUs: number): void {
     if (this.hasty.has(lock)) return;

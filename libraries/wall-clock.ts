@@ -26,7 +26,7 @@ async function heldUs(subject: LockFactory, nodes: number, faults: readonly Faul
     { trace: true },
   );
   const [client] = world.clients;
-  if (client instanceof LibraryClient && client.saysNothing) return 0;
+  if (client instanceof LibraryClient && client.holds.sayNothing) return 0;
   const [begin, end] = (['claim', 'expired'] as const).map((kind) => run.trace.find((it) => it.kind === kind)?.atUs);
   return begin === undefined || end === undefined ? 0 : end - begin;
 }
