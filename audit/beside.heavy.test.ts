@@ -1,4 +1,4 @@
-import { mkdtempSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -152,4 +152,9 @@ export const prices = (redis: Redis, shop: Shop) => ({
   await expect(foundIn(editing('OWNER', isOwn))).resolves.toEqual([expect.stringMatching(/^lets-tasks-in /)]);
   await expect(foundIn(editing('randomUUID()', isOwn))).resolves.toEqual([]);
   await expect(foundIn(editing('randomUUID()', ''))).resolves.toEqual([]);
+});
+
+it('takes two calls of one process that read at once for readers', async () => {
+  const readers = readFileSync(new URL('../test/wild/fourth/catalog-rw.mjs', import.meta.url), 'utf8');
+  await expect(foundIn(readers)).resolves.toEqual([]);
 });

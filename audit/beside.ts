@@ -77,7 +77,10 @@ async function ofTwoCalls({ bench, hosts, how }: Subject, plan: Plan): Promise<D
   const isRefused = both.some((it, i) => i > 0 && it?.client === 'c1' && it.trial?.isGranted === false);
   if (isRefused && isBeside(both) && !isBeside(await played(ttlMs, [10], [10 + ttlMs / 4]))) return RELEASES_REFUSED;
   const [first, second] = both.filter((it) => it?.client === 'c1');
-  return worksBeside(first, second, ttlMs / 2) ? LETS_CALLS_IN : null;
+  if (!worksBeside(first, second, ttlMs / 2)) return null;
+  // Readers, and what admits several, let those of other processes in, too.
+  const [one, another] = await played(ttlMs, [10], [10 + ttlMs / 8]);
+  return worksBeside(one, another, ttlMs / 2) ? null : LETS_CALLS_IN;
 }
 
 /**
