@@ -7,7 +7,7 @@ import { lockOf } from './testing/blind/parts.js';
 import { HandleLock, OneNodeLock, routineLock } from './testing/clients/right-locks.js';
 import { WrongLock } from './testing/clients/wrong-lock.js';
 import { caught, demanding } from './testing/expecting.js';
-import { expectSafe, type TestBed, UnsafeLockError, VIOLATION_KINDS } from './testing.js';
+import { expectSafe, type LockUnderTest, type TestBed, UnsafeLockError, VIOLATION_KINDS } from './testing.js';
 
 const reportTo = mkdtempSync(join(tmpdir(), 'lockstep-'));
 const options = { ...demanding, reportTo };
@@ -230,6 +230,16 @@ describe('expectSafe', () => {
     const same = ({ nodes: [node] }: TestBed) => lockOf([node, node, node]);
     expect((await caught(expectSafe(same, { runs: 2, reportTo }))).message).toMatch(
       /nothing was tested; no client has ever asked more than one of its 5 nodes$/,
+    );
+  });
+
+  it('says what a connection that is handed over does not have, though the client catches the error', async () => {
+    const watching = ({ nodes: [node] }: TestBed): LockUnderTest => ({
+      acquire: (key) => node.watch(key).then(null, () => null),
+      release: () => {},
+    });
+    expect((await caught(expectSafe(watching, { runs: 2, reportTo }))).message).toBe(
+      'no client has ever acquired the lock in 2 cases, so nothing was tested; the client calls watch() of nodes, which have no connection of their own: let ioredis connect to addresses, as new Redis(addresses[0].url)',
     );
   });
 

@@ -195,11 +195,12 @@ class Search {
 
   private nothingTested(where: string): Error {
     const { seen } = this.subject;
-    const { rejection, nodesAsked, nodesGiven } = seen;
+    const { rejection, lacking, nodesAsked, nodesGiven } = seen;
     const why = rejection === undefined ? '' : `; its acquire was last rejected with ${describe(rejection)}`;
     const asked = nodesAsked === 1 && nodesGiven > 1 ? `; ${askedOne(seen)}` : '';
+    const needs = lacking === null ? '' : `; ${lacking.message}`;
     return new Error(
-      printableLines(`no client has ever acquired the lock in ${where}, so nothing was tested${asked}${why}`),
+      printableLines(`no client has ever acquired the lock in ${where}, so nothing was tested${asked}${why}${needs}`),
       {
         cause: rejection,
       },

@@ -201,6 +201,13 @@ export class Session {
     return this.refusal;
   }
 
+  /** Notes what the connections of clients lack. */
+  lacks(what: string): Error {
+    const error = new Error(what);
+    this.seen.lacking ??= error;
+    return error;
+  }
+
   /** What answers the commands that reach a node. */
   serverOf(node: SimNode): Server {
     let server = this.servers[node.index];

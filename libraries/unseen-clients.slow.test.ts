@@ -24,7 +24,8 @@ interface Exported {
 const HARD: Readonly<Record<string, readonly string[]>> = {
   eighth: ['beacon', 'cedar', 'comet', 'flint', 'kelp', 'lantern'],
   tenth: ['cabinet', 'fleet', 'harbour', 'nest', 'slot'],
-  thirteenth: ['kelp', 'tundra', 'umber'],
+  thirteenth: ['kelp', 'tundra', 'umber', 'acorn', 'violet'],
+  fifteenth: ['okavango'],
 };
 const STRIDE = 12;
 

@@ -37,3 +37,8 @@ export function nodeAt(host: string, port: number = PORT): number {
 export function unreachable(where: string): string {
   return `the client connects to ${where}, which is no node of the simulated world: take addresses, as ${addressOf(0).url}`;
 }
+
+/** What a client is told that asks something of a connection that it was handed. */
+export function withoutConnection(method: string): string {
+  return `the client calls ${method}() of nodes, which have no connection of their own: let ioredis connect to addresses, as new Redis(addresses[0].url)`;
+}

@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
 import { sha1 } from '../../wire/index.js';
 import { fromBytes, toBytes } from './bytes.js';
-import { COMMAND_NAMES } from './server.js';
+import { COMMAND_NAMES, CONNECTION_COMMAND_NAMES } from './server.js';
 
 /** Commands that were sent. */
 export interface Sent {
@@ -20,6 +20,8 @@ export interface Wire {
   send(commands: readonly (readonly string[])[]): Sent;
   /** Has `callback` called by a timer of the process. */
   later(callback: () => void, delayMs: number): { cancel(): void };
+  /** The client has called a method that asks something of its connection. */
+  lacks(method: string): Error;
 }
 
 /** The options of ioredis that the simulated client has: others, such as a key prefix, are taken and mean nothing. */
@@ -63,7 +65,8 @@ function split(args: readonly unknown[]): [string[], Callback | undefined] {
 /**
  * A connection to one simulated node, with the interface of an ioredis client: the commands of the node, scripts and
  * `defineCommand`, `pipeline` and `multi`, `status` and events, `duplicate`, `quit` and `disconnect`. It is always
- * connected; a node that is down does not answer.
+ * connected; a node that is down does not answer. A command that asks something of its connection, as `watch` and `subscribe` do, is
+ * rejected.
  */
 export class SimRedis extends EventEmitter {
   readonly options: SimRedisOptions;
@@ -169,6 +172,11 @@ export class SimRedis extends EventEmitter {
     this.emit('end');
   }
 
+  /** Rejects a command that asks something of its connection. */
+  lacks(method: string): Promise<never> {
+    return Promise.reject(this.#wire.lacks(method));
+  }
+
   /** For messages: the node's name. */
   override toString(): string {
     return `SimRedis(${this.#wire.name})`;
@@ -220,4 +228,12 @@ for (const name of COMMAND_NAMES) {
   };
   Object.defineProperty(SimRedis.prototype, name, method);
   Object.defineProperty(Batch.prototype, name, method);
+}
+
+for (const name of CONNECTION_COMMAND_NAMES) {
+  if (name in SimRedis.prototype) continue;
+  const value = function (this: SimRedis): Promise<never> {
+    return this.lacks(name);
+  };
+  Object.defineProperty(SimRedis.prototype, name, { configurable: true, writable: true, value });
 }

@@ -283,7 +283,13 @@ it('gets bytes that are no text from a client as they are', async () => {
     replies: Promise.resolve(commands.map((it) => redis.run(...it))),
     abandon: () => {},
   });
-  const client = new SimRedis({ name: 'n0', isUp: () => true, send, later: () => ({ cancel: () => {} }) });
+  const client = new SimRedis({
+    name: 'n0',
+    isUp: () => true,
+    send,
+    later: () => ({ cancel: () => {} }),
+    lacks: Error,
+  });
   expect(await client.call('set', 'a', Buffer.from([0xff, 0x61]))).toBe('OK');
   expect(await client.call('strlen', 'a')).toBe(2);
   expect(redis.reply('get', 'a')).toBe('\xffa');

@@ -33,6 +33,9 @@ function isSupported(name: string): boolean {
 /** The names of all commands that a simulated node knows. */
 export const COMMAND_NAMES: readonly string[] = [...COMMANDS.keys()].filter(isSupported);
 
+/** The names of those that it carries out only for who opens a connection: `WATCH`, `SUBSCRIBE`, and others. */
+export const CONNECTION_COMMAND_NAMES: readonly string[] = [...COMMANDS.keys()].filter((name) => !isSupported(name));
+
 /** A version that knows what clients say of themselves as they connect (`CLIENT SETINFO`, since 7.2). */
 const EDITION: Edition = { flavour: 'redis', version: '7.4.7' };
 
