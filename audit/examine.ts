@@ -99,8 +99,7 @@ export async function examine(
   const next = await plays([use(10, ttlMs, partMs / 4), use(10 + partMs, ttlMs, 1)]);
   const two = [held, use(10 + partMs / 2, ttlMs, partMs / 4)];
   const both = await plays(two);
-  const aheadMs = 2 * ttlMs;
-  const ahead = await rehearse(bench, hosts, known, withClock(calmFor(two, known, ttlMs), 'c2', aheadMs));
+  const ahead = await rehearse(bench, hosts, known, withClock(calmFor(two, known, ttlMs), 'c2', 2 * ttlMs));
   const extensions = [{ afterUs: Math.round(partMs * 500), ttlMs }];
   const [extended] = how.plan.use === 'pair' ? await plays([{ ...held, extensions }]) : [];
   const throwing = waysToThrow(how);
@@ -126,7 +125,7 @@ export async function examine(
       alone,
       both,
       raced: await plays([held, held]),
-      takenByClock: isHeldByBoth(ahead, aheadMs) && !isHeldByBoth(both, 0),
+      takenByClock: isHeldByBoth(ahead, 2 * ttlMs) && !isHeldByBoth(both, 0),
       bare: bare ?? null,
       named: namedIn(bench, sentMs),
       fences: await fencesOf(bench, hosts, known, ttlMs),
