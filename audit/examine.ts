@@ -14,7 +14,7 @@ import { hasOwnConnections } from './program.js';
 import { type TwoReaders, twoReaders } from './readers.js';
 import { type Attempt, calm, REST_MS, rehearse, use, type Ways, withClock } from './rehearsal.js';
 import type { Said } from './said.js';
-import { isWork, targetedDefects } from './targeted.js';
+import { isCache, isWork, type Subject, targetedDefects } from './targeted.js';
 import { type TwoTasks, twoTasks } from './tasks.js';
 import { FIRST_TTL_MS, type Named, namedAs } from './units.js';
 import { goesOnUntold } from './untold.js';
@@ -109,7 +109,7 @@ export async function examine(
   const [natural] = ownWork ? await plays([use(10, ttlMs, 1)], { naturally: true }) : [];
   const { besides, ...tasks } = await twoTasks(bench, hosts, known, ttlMs);
   const outages = await inOutages(bench, hosts, known, ttlMs);
-  const shown = await targetedDefects({ bench, hosts, how: { ...known, besides }, ttlMs, alone });
+  const subject = { bench, hosts, how: { ...known, besides }, ttlMs, alone };
   return {
     how: {
       ...known,
@@ -136,7 +136,7 @@ export async function examine(
       ownWorkMs: workIn(natural),
       handsBack: handsBack(bench, how, alone),
       takenOver: isEndless(alone) && !known.counts && (await isTakenOver(bench, hosts, known, ttlMs)),
-      worksRefused: ownWork && worksAlike(alone, both[1]),
+      worksRefused: ownWork && (worksAlike(alone, both[1]) || (await worksWhileRefused(subject, plays))),
       worksUnasked: ownWork && nodesAreOne(known) && worksUnasked(alone, outages.unreached?.attempt),
       remembers: !ownWork && (await remembers(bench, hosts, known, ttlMs)),
       deletesLate: known.releases && nodesAreOne(known) && (await deletesLate(bench, hosts, known, ttlMs)),
@@ -144,7 +144,7 @@ export async function examine(
       textOf: (said) => textIn(bench, said),
       mistakesAnswers: hasOwnConnections(bench.program) && (await mistakesAnswers(bench, hosts, known, ttlMs)),
       goesOnUntold: ownWork && !speaksOfFencing(bench) && (await goesOnUntold(bench, hosts, known)),
-      shown,
+      shown: await targetedDefects(subject),
       next,
     },
   };
@@ -222,6 +222,22 @@ function worksAlike({ trial }: Attempt, refused: Attempt | undefined): boolean {
   const [own, other] = [works(trial), works(refused?.trial)];
   const isSame = own.length === other.length && own.every((it, i) => it === other[i]);
   return refused?.trial?.isGranted === false && isSame && (trial?.works ?? []).some(isWork);
+}
+
+/**
+ * Whether a process works alike while another one has the lock, and has not changed any data yet. It may for what is only cached.
+ *
+ * @param plays - Plays acquisitions of a client each.
+ */
+async function worksWhileRefused(
+  subject: Subject,
+  plays: (clients: readonly LockPlan[], ways?: Ways) => Promise<readonly Attempt[]>,
+): Promise<boolean> {
+  const { alone, ttlMs } = subject;
+  const takes = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, ttlMs / 2));
+  const uses = [10, 10 + ttlMs / 8].map((atMs) => use(atMs, ttlMs, 1));
+  const [first, refused] = await plays(uses, { naturally: true, takes });
+  return first?.trial?.isGranted === true && worksAlike(alone, refused) && !(await isCache(subject));
 }
 
 /** Whether a process that could not ask for the key has called all that one calls that has it, in its order: besides, it may log. */

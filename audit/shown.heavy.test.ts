@@ -64,3 +64,35 @@ it('takes a time by the monotonic clock for no TTL in milliseconds', async () =>
   expect(await shownOf(holding('PX'))).toEqual(['seconds-as-ms']);
   expect(await shownOf(holding('EX'))).toEqual([]);
 });
+
+/** Tries a few times for a lock, and marks what it has given away. */
+function giving(afterTries: string): string {
+  return `import { setTimeout as sleep } from 'node:timers/promises';
+import type { Redis } from 'ioredis';
+interface Planner { plan(car: string): Promise<void> }
+export class Giver {
+  constructor(private readonly redis: Redis, private readonly planner: Planner) {}
+  async give(car: string, trip: string): Promise<boolean> {
+    const [key, token] = ['car:' + car + ':lock', String(Math.random())];
+    let tries = 0;
+    for (; tries < 5; tries++) {
+      if ((await this.redis.set(key, token, 'PX', 20_000, 'NX')) === 'OK') break;
+      await sleep(100);
+    }
+    ${afterTries}
+    try {
+      if (await this.redis.hget('car:' + car, 'trip')) return false;
+      await this.planner.plan(car);
+      await this.redis.hset('car:' + car, 'trip', trip);
+      return true;
+    } finally {
+      await this.redis.eval(${JSON.stringify(UNLOCK)}, 1, key, token).catch(() => {});
+    }
+  }
+}`;
+}
+
+it('tells of own work that is done by who is refused, while the first has changed no data yet', async () => {
+  expect(await shownOf(giving(''))).toEqual(['fails-open']);
+  expect(await shownOf(giving('if (tries === 5) return false;'))).toEqual([]);
+});

@@ -21,7 +21,7 @@ import { type Touch, touchesIn } from './touches.js';
 import type { Trial } from './wire.js';
 
 /** A lock, and what is needed to run it. */
-interface Subject {
+export interface Subject {
   readonly bench: Bench;
   readonly hosts: Hosts;
   readonly how: Understood;
