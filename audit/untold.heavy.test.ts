@@ -60,3 +60,21 @@ it('asks nothing of work that has one step', async () => {
   const text = encoding('', '').replace('of job.data.profiles', "of ['480p']");
   await expect(idsOf(text)).resolves.toEqual([]);
 });
+
+it('reads batch by batch until one is empty', async () => {
+  const inBatches = (lost: string, before: string): string =>
+    encoding(lost, before)
+      .replace(
+        'for (const profile of job.data.profiles) {',
+        `for (;;) {
+        const [profile] = await this.next(job.id);
+        if (profile === undefined) break;`,
+      )
+      .replace(
+        'constructor(deps: {',
+        'private readonly next: (id: string) => Promise<string[]>;\n  constructor(deps: { next: (id: string) => Promise<string[]>;',
+      )
+      .replace('this.encode = ', 'this.next = deps.next;\n    this.encode = ');
+  await expect(idsOf(inBatches("console.warn('lost')", ''))).resolves.toEqual(['silent-loss']);
+  await expect(idsOf(inBatches('ended.abort()', 'ended.signal.throwIfAborted();'))).resolves.toEqual([]);
+});
