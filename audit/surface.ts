@@ -147,7 +147,9 @@ export class Surface {
   ): Promise<void> {
     const names = [...functions.keys()];
     const before = this.found.length;
-    const givers = names.filter((name) => GIVES.test(name) || GIVES_WHAT.test(name)).sort((a, b) => rank(a) - rank(b));
+    const named = names.filter((name) => GIVES.test(name) || GIVES_WHAT.test(name)).sort((a, b) => rank(a) - rank(b));
+    // Where nothing could take what it gives back, `close(month)` does work of its own.
+    const givers = names.some((name) => !named.includes(name) && !name.startsWith('#')) ? named : [];
     for (const [name, it] of functions) {
       if (givers.includes(name) || name.startsWith('#')) continue;
       const shown = takerIn({ take: name, path: object?.path ?? [] });

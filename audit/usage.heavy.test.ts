@@ -134,6 +134,19 @@ export const receive = ({ redis, verify, rows, save }: Deps) => async (req: Requ
     'its key is "event:a"',
   ],
   [
+    'that has no function but one whose name is otherwise that of a release',
+    `${TAKES}
+export class Ledger {
+  constructor(private readonly redis: Redis, private readonly books: { seal(month: string): Promise<void> }) {}
+  async close(month: string) {
+    const held = await take(this.redis, 'ledger:' + month, 9_000);
+    if (held === null) return;
+    await this.books.seal(month).finally(() => this.redis.eval(UNLOCK, 1, held.key, held.token));
+  }
+}`,
+    'Ledger.close (lock.ts:9) does its own work under the lock',
+  ],
+  [
     'over a connection that only a function of the file makes',
     `import { connect as dial } from 'node:net';
 const UNLOCK = ${JSON.stringify(UNLOCK)};
