@@ -147,15 +147,16 @@ export class Surface {
   ): Promise<void> {
     const names = [...functions.keys()];
     const before = this.found.length;
-    const named = names.filter((name) => GIVES.test(name) || GIVES_WHAT.test(name)).sort((a, b) => rank(a) - rank(b));
-    // Where nothing could take what it gives back, `close(month)` does work of its own.
-    const givers = names.some((name) => !named.includes(name) && !name.startsWith('#')) ? named : [];
+    const gives = (name: string): boolean => GIVES.test(name) || GIVES_WHAT.test(name);
+    // Where nothing could take what they give back or extend, `close(month)` and `renewCertificate` do work of their own.
+    const isTaken = names.some((name) => !gives(name) && !EXTENDS.test(name) && !name.startsWith('#'));
+    const givers = isTaken ? names.filter(gives).sort((a, b) => rank(a) - rank(b)) : [];
     for (const [name, it] of functions) {
       if (givers.includes(name) || name.startsWith('#')) continue;
       const shown = takerIn({ take: name, path: object?.path ?? [] });
       const shape = this.shapes.of(it, shown);
       // What refreshes something else is handed that as work.
-      if (EXTENDS.test(name) && !hasRole(shape.parameters, 'work')) continue;
+      if (isTaken && EXTENDS.test(name) && !hasRole(shape.parameters, 'work')) continue;
       const isSetter = object !== null && setsName(shape);
       if (isSetter) this.setters.add(name);
       const isUsed = this.noteUses({ name, shown, shape, path: pathOf(name), depth }, { names, givers, object });

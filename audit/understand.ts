@@ -41,6 +41,9 @@ export interface Said {
 
 const MOST_PLANS = 16;
 
+/** So many of them are tried as functions that do work of their own. */
+const MOST_OWN_WORK = 3;
+
 /** Whether what was sent changes a value without an end where nobody has changed it since it was read. */
 function isOptimistic({ trial }: Attempt): boolean {
   const of = (it: SaidCommand): boolean => it.key === trial?.key;
@@ -61,7 +64,9 @@ export async function understand(bench: Bench, said: Said): Promise<FoundLock> {
     const more = await plansIn(bench, hosts, isBegun);
     if (isBegun && !more.some(({ begin = [] }) => begin.length > 0)) break;
     plans = chosen(more, said, bench.program.name);
-    for (const plan of plans.slice(0, MOST_PLANS)) {
+    // What is handed work, and runs it for no one who asks, may take it from elsewhere: from a queue that is empty.
+    const ownWork = plans.filter((it) => it.use === 'with').map((it): Plan => ({ ...it, use: 'handler' }));
+    for (const plan of [...plans.slice(0, MOST_PLANS), ...ownWork.slice(0, MOST_OWN_WORK)]) {
       try {
         bench.wire.counts = false;
         bench.wire.setsBefore = false;

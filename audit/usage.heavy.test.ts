@@ -147,6 +147,27 @@ export class Ledger {
     'Ledger.close (lock.ts:9) does its own work under the lock',
   ],
   [
+    'that has no function but one whose name is otherwise that of an extension',
+    `${TAKES}
+export async function renewCertificate(redis: Redis, domain: string, acme: { order(domain: string): Promise<void> }) {
+  const held = await take(redis, 'cert:' + domain, 9_000);
+  if (held === null) return;
+  await acme.order(domain).finally(() => redis.eval(UNLOCK, 1, held.key, held.token));
+}`,
+    'renewCertificate (lock.ts:7) does its own work under the lock',
+  ],
+  [
+    'whose work is called for each job of a queue that is empty',
+    `${TAKES}
+export async function drain(redis: Redis, tenant: string, handle: (job: string) => Promise<void>) {
+  const held = await take(redis, 'jobs:' + tenant + ':lock', 9_000);
+  if (held === null) return;
+  for (let job = await redis.rpop('jobs:' + tenant); job !== null; job = await redis.rpop('jobs:' + tenant)) await handle(job);
+  await redis.eval(UNLOCK, 1, held.key, held.token);
+}`,
+    'drain (lock.ts:7) does its own work under the lock',
+  ],
+  [
     'over a connection that only a function of the file makes',
     `import { connect as dial } from 'node:net';
 const UNLOCK = ${JSON.stringify(UNLOCK)};
