@@ -158,3 +158,31 @@ it('takes two calls of one process that read at once for readers', async () => {
   const readers = readFileSync(new URL('../test/wild/fourth/catalog-rw.mjs', import.meta.url), 'utf8');
   await expect(foundIn(readers)).resolves.toEqual([]);
 });
+
+it('finds a function that makes a new value of what it has read before it has the lock', async () => {
+  const adding = (before: string, under: string, storing = STORES.plain): string => `${HEAD}
+export class Stock {
+  constructor(private readonly redis: Redis) {}
+  async add(sku: string, delta: number) {
+    const [lock, token] = ['lock:' + sku, randomUUID()];
+    ${before}
+    for (let i = 0; (await this.redis.set(lock, token, 'PX', 6000, 'NX')) !== 'OK'; i++) {
+      if (i === 20) throw new Error('busy');
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    try {
+      ${under}
+      const count = Number(before) + 3;
+      ${storing}
+    } finally {
+      await this.redis.eval(OWN + "return redis.call('del', KEYS[1])", 1, lock, token);
+    }
+  }
+}`;
+  const reading = "const before = (await this.redis.get('stock:' + sku)) ?? '0';";
+  await expect(foundIn(adding(reading, ''))).resolves.toEqual([expect.stringMatching(/^reads-before-lock /)]);
+  await expect(foundIn(adding('', reading))).resolves.toEqual([]);
+  await expect(foundIn(adding(reading, '', STORES.compared))).resolves.toEqual([]);
+  const again = reading.replace('const before', 'const seen');
+  await expect(foundIn(adding(again, reading))).resolves.toEqual([]);
+});

@@ -4,7 +4,7 @@ import type { Hosts } from './hosts.js';
 import type { Bench } from './load.js';
 import { nameOfPlan, type Plan, type Understood, whereOf } from './plan.js';
 import { type Attempt, calm, REST_MS, rehearse, use } from './rehearsal.js';
-import { LETS_CALLS_IN, RELEASES_REFUSED } from './shown-defects.js';
+import { LETS_CALLS_IN, RELEASES_REFUSED, STALE_READ } from './shown-defects.js';
 import { isWork } from './targeted.js';
 import { isSameValue, type Touch, touchesIn } from './touches.js';
 
@@ -13,6 +13,8 @@ interface Worked {
   readonly plan: Plan;
   readonly locks: ReadonlySet<string>;
   readonly touches: readonly Touch[];
+  /** What it stores is made of what it has read before it had the lock. */
+  readonly readsBefore: boolean;
 }
 
 interface Subject {
@@ -41,7 +43,7 @@ export async function functionDefects(subject: Subject, plans: readonly Plan[]):
   const functions = functionsIn(plans, subject.how.plan);
   const found = [...(functions.length > 1 ? await lostChanges(subject, functions) : [])];
   for (const plan of functions) {
-    const defect = await ofTwoCalls(subject, plan);
+    const defect = (await ofTwoCalls(subject, plan)) ?? (await staleRead(subject, plan));
     if (defect === null) continue;
     found.push({ ...defect, where: whereOf(subject.bench.program, plan) });
     break;
@@ -123,18 +125,25 @@ function functionsIn(plans: readonly Plan[], { path, open = null, begin = [] }: 
   return all.map((it) => ({ ...it, begin, open: isBeside(it) ? open : null }));
 }
 
+/** What a function stores under its lock of a value that it has read before that, while another call of it changes the value in between. */
+async function staleRead(subject: Subject, plan: Plan): Promise<Defect | null> {
+  const [worked] = await workedAlone(subject, plan, true);
+  const key = worked === undefined ? null : await lostAfter(subject, [worked, worked], worked, worked);
+  return key === null ? null : { ...STALE_READ, sentence: `${nameOfPlan(plan)} reads ${key} ${STALE_READ.sentence}` };
+}
+
 /** What a function does under its lock, where it takes one and uses values there: in two calls, as the first may find none. */
-async function workedAlone(subject: Subject, plan: Plan): Promise<readonly Worked[]> {
+async function workedAlone(subject: Subject, plan: Plan, readsBefore = false): Promise<readonly Worked[]> {
   const calls = [plan, plan].map((it, i) => ({ plan: it, atMs: 10 + i * GAP_MS }));
   const runs = (await played(subject, calls)).flatMap((it) => it?.trial ?? []);
   const sent = runs.flatMap((it) => it.sent);
   const asked = sent.filter(({ operation, ifNew }) => operation === 'acquire' && ifNew).map(({ key }) => key);
   const locks = new Set([...asked, ...runs.flatMap(({ key }) => key ?? [])]);
   const held = runs.filter(({ isGranted }) => isGranted);
-  const touches = held.flatMap((trial) => touchesIn(subject.bench, trial, locks));
+  const touches = held.flatMap((trial) => touchesIn(subject.bench, trial, locks, readsBefore ? 0 : undefined));
   // What WATCH guards is not lost.
   const isWatched = sent.some(({ verb, key }) => verb === 'watch' && !locks.has(key));
-  return touches.length === 0 || isWatched ? [] : [{ plan, locks, touches }];
+  return touches.length === 0 || isWatched ? [] : [{ plan, locks, touches, readsBefore }];
 }
 
 /** Whether two functions use one value under locks that have nothing in common. */
@@ -171,8 +180,11 @@ async function lostAfter(
   const [ownNext] = await plays(atMs, atMs - GAP_MS);
   const isOfData = of(ownLater, one)?.stored === storing.stored && of(ownNext, one)?.stored !== storing.stored;
   if (!isOfData) return null;
-  const sentMs = atMs + storing.atMs - own.askedMs;
   const lateMs = LATE_SHARE * (own.trial?.ttlMs ?? 0);
+  const asking = own.trial?.sent.find(({ operation, key }) => operation === 'acquire' && one.locks.has(key));
+  const slow = one.readsBefore ? asking : storing;
+  if (slow === undefined) return null;
+  const sentMs = atMs + slow.atMs - own.askedMs;
   const late: Fault = {
     kind: 'partition',
     from: [own.client],
@@ -183,7 +195,7 @@ async function lostAfter(
     forUs: Math.round(lateMs * 1000),
   };
   const [stale, meanwhile] = await plays(atMs, sentMs + LATER_MS, [late]);
-  const isBetween = of(meanwhile, two) !== undefined && Number(meanwhile?.leftMs) < storing.atMs + lateMs;
+  const isBetween = of(meanwhile, two) !== undefined && Number(meanwhile?.leftMs) < slow.atMs + lateMs;
   return isBetween && of(stale, one)?.stored === storing.stored ? storing.key : null;
 }
 
@@ -213,22 +225,21 @@ async function played(
   return calls.map((_, i) => attempts.find(({ client }) => client === `c${i + 1}`));
 }
 
-/** What a call that succeeds stores last, of a value that it has read before under its lock. */
+/** What a call that succeeds stores last, of a value that it has read before: under its lock, or only before that. */
 function storedLast(
   { bench }: Subject,
   attempt: Attempt | undefined,
-  { locks }: Worked,
+  { locks, readsBefore }: Worked,
   like?: Touch,
 ): Touch | undefined {
   const { trial, held, error, releaseError } = attempt ?? {};
   if (!trial || !held || error !== null || releaseError !== null) return undefined;
-  const touches = touchesIn(bench, trial, locks);
-  return touches.findLast(
-    (it, i) =>
-      it.stored !== null &&
-      (like === undefined || isSameValue(it, like)) &&
-      touches.slice(0, i).some((before) => before.stored === null && isSameValue(before, it)),
-  );
+  const touches = touchesIn(bench, trial, locks, readsBefore ? 0 : undefined);
+  return touches.findLast((it, i) => {
+    const reads = touches.slice(0, i).filter((before) => before.stored === null && isSameValue(before, it));
+    const isRead = reads.length > 0 && (!readsBefore || reads.every(({ atMs }) => atMs < trial.grantedMs));
+    return it.stored !== null && (like === undefined || isSameValue(it, like)) && isRead;
+  });
 }
 
 function defectOf(one: Worked, two: Worked, key: string, { program }: Bench): Defect {

@@ -152,3 +152,14 @@ export const LETS_CALLS_IN: Defect = {
   property: 'mutual-exclusion',
   isShown: true,
 };
+
+/** After the name of a function, and of a key. */
+export const STALE_READ: Defect = {
+  id: 'reads-before-lock',
+  sentence:
+    'before it has the lock, and under the lock stores what it has made of that: where another process changes the value in between, that change is overwritten',
+  fix: 'read the value when the lock is held, or change it by one atomic command or script that reads it itself',
+  brings: [],
+  property: 'mutual-exclusion',
+  isShown: true,
+};

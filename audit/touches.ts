@@ -20,11 +20,20 @@ export function isSameValue(one: Touch, two: Touch): boolean {
 
 type Value = Omit<Touch, 'atMs'>;
 
-/** What an acquisition reads and stores by value while it is held, of other keys than those of locks. */
-export function touchesIn(bench: Bench, { sent, key, grantedMs }: Trial, locks: ReadonlySet<string>): Touch[] {
+/**
+ * What an acquisition reads and stores by value while it is held, of other keys than those of locks.
+ *
+ * @param sinceMs - From then on. Default: since it was granted.
+ */
+export function touchesIn(
+  bench: Bench,
+  { sent, key, grantedMs }: Trial,
+  locks: ReadonlySet<string>,
+  sinceMs: number = grantedMs,
+): Touch[] {
   const isOver = (it: Said): boolean => it.operation === 'release' && it.key === key && it.atMs >= grantedMs;
   const end = sent.findIndex(isOver);
-  const held = (end < 0 ? sent : sent.slice(0, end)).filter(({ atMs }) => atMs >= grantedMs);
+  const held = (end < 0 ? sent : sent.slice(0, end)).filter(({ atMs }) => atMs >= sinceMs);
   return held.flatMap((said) => {
     const values =
       said.verb === 'script' ? valuesInScript(textIn(bench, said), said.words, locks) : valuesIn(said.words);
