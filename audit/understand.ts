@@ -169,10 +169,12 @@ function otherThanNotGiven(error: unknown): null {
 }
 
 /** Whether an acquisition has ended with what may be a lock that is held. */
-function isPlausible({ held, isOver }: Attempt, plan: Plan): boolean {
+function isPlausible({ held, isOver, releasedMs, trial }: Attempt, plan: Plan): boolean {
   const { use, give } = plan;
   if (use !== 'pair') return true;
-  if (isOver) return false;
+  // A factory asks for nothing: what it gives asks and releases when that is called for a release.
+  const asking = trial?.sent.find(({ operation }) => operation === 'acquire');
+  if (isOver || (asking !== undefined && asking.atMs >= releasedMs)) return false;
   const isNamed = isTaker(takerIn(plan));
   return give !== null || isNamed || releaserIn(held?.result) !== null;
 }

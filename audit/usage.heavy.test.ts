@@ -168,6 +168,19 @@ export async function drain(redis: Redis, tenant: string, handle: (job: string) 
     'drain (lock.ts:7) does its own work under the lock',
   ],
   [
+    'in a function that a factory gives, which looks as if it released what the factory acquires',
+    `${TAKES}
+export function statements({ redis, bank }: { redis: Redis; bank: { load(account: string): Promise<void> } }) {
+  const inSession = async (work: () => Promise<void>) => {
+    const held = await take(redis, 'bank:session', 9_000);
+    if (held !== null) await work().finally(() => redis.eval(UNLOCK, 1, held.key, held.token));
+    return held !== null;
+  };
+  return async (job: { account: string }) => inSession(() => bank.load(job.account));
+}`,
+    'statements (lock.ts:7) does its own work under the lock',
+  ],
+  [
     'over a connection that only a function of the file makes',
     `import { connect as dial } from 'node:net';
 const UNLOCK = ${JSON.stringify(UNLOCK)};
