@@ -233,7 +233,7 @@ function serviceWith(client: object): unknown {
 /** What reads as a text is one: what is sent to Redis, it is part of. */
 function unknownFor({ name, type }: Parameter): unknown {
   return /^string\b(?!\s*\[)/.test(type) || /prefix|namespace|version|region/i.test(name)
-    ? 'a'
+    ? textFor(name, 'a')
     : unknownValue({}, 'a', name);
 }
 
@@ -256,7 +256,14 @@ function addressesFor({ name, type, fields }: Parameter, { urls, places }: Given
 /** What both call by one name is one thing; else it may be the name that its key has. */
 function keyFor({ name, type }: Parameter, { key, named, held }: Given, isRelease: boolean): unknown {
   if (/^(?:number|bigint)\b/.test(type)) return numberOf(key);
-  return (isRelease && named?.includes(name) !== true ? textIn(held, name) : undefined) ?? key;
+  return (isRelease && named?.includes(name) !== true ? textIn(held, name) : undefined) ?? textFor(name, key);
+}
+
+/** Names of what something goes to: another one than it comes from. */
+const GOES_TO = /^(?:to|into|receiver|recipient|payee)(?:[A-Z_]\w*)?$/;
+
+function textFor(name: string, key: string): string {
+  return GOES_TO.test(name) ? `${key}2` : key;
 }
 
 /** The number of a thing of this name: another one for another name. */
@@ -275,7 +282,7 @@ function subjectFor(fields: readonly Parameter[], key: string): unknown {
     if (literal !== undefined) made[name] = isFunction ? () => literal : literal;
     else if (/^number\b/.test(type)) made[name] = isId(field) ? numberOf(key) : 1;
     else if (type === 'boolean') made[name] = false;
-    else if (/^string\b(?!\s*\[)/.test(type) || (isGuessed === true && isId(field))) made[name] = key;
+    else if (/^string\b(?!\s*\[)/.test(type) || (isGuessed === true && isId(field))) made[name] = textFor(name, key);
     else if (field.fields.length > 0 && !isListType(type)) made[name] = subjectFor(field.fields, key);
     else if (isListType(type)) made[name] = calls.elements === 1 ? [] : elements(key);
   }

@@ -181,6 +181,17 @@ export function statements({ redis, bank }: { redis: Redis; bank: { load(account
     'statements (lock.ts:7) does its own work under the lock',
   ],
   [
+    'of two things that may not be one',
+    `${TAKES}
+export async function move(redis: Redis, from: string, into: string, bank: { move(from: string, into: string): Promise<void> }) {
+  if (from === into) throw new TypeError('two accounts');
+  const held = await take(redis, 'account:' + from, 9_000);
+  if (held === null) return;
+  await bank.move(from, into).finally(() => redis.eval(UNLOCK, 1, held.key, held.token));
+}`,
+    'its key is "account:a"',
+  ],
+  [
     'over a connection that only a function of the file makes',
     `import { connect as dial } from 'node:net';
 const UNLOCK = ${JSON.stringify(UNLOCK)};

@@ -56,6 +56,7 @@ describe.each([
   ['ninth', 26],
   ['eleventh', 28],
   ['twelfth', 28],
+  ['fourteenth', 24],
 ] as const)('the %s set of locks as people write them', (set, count) => {
   const locks = locksOf(set);
 
