@@ -186,3 +186,34 @@ export class Stock {
   const again = reading.replace('const before', 'const seen');
   await expect(foundIn(adding(again, reading))).resolves.toEqual([]);
 });
+
+it('finds a function that gives up while its acquisition goes on, gets the lock, and extends it', async () => {
+  const redeeming = (goesOn: string): string => `${HEAD}
+const wait = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
+interface Store { redeem(code: string): Promise<void> }
+export async function redeem(redis: Redis, store: Store, code: string) {
+  const [key, token] = ['coupon:' + code, randomUUID()];
+  let [isOver, timer] = [false, undefined as NodeJS.Timeout | undefined];
+  const acquired = (async () => {
+    while (${goesOn}) {
+      if ((await redis.set(key, token, 'PX', 10_000, 'NX')) === 'OK') {
+        timer = setInterval(() => redis.eval(OWN + "return redis.call('pexpire', KEYS[1], 10000)", 1, key, token).catch(() => 0), 2_500);
+        return true;
+      }
+      await wait(200);
+    }
+    return false;
+  })();
+  if (!(await Promise.race([acquired, wait(3_000).then(() => false)]))) {
+    isOver = true;
+    throw new Error('busy');
+  }
+  await store.redeem(code).finally(() => {
+    clearInterval(timer);
+    return redis.eval(OWN + "return redis.call('del', KEYS[1])", 1, key, token);
+  });
+}`;
+  await expect(foundIn(redeeming('true'))).resolves.toContainEqual(expect.stringMatching(/^keeps-late-grant /));
+  const found = await foundIn(redeeming('!isOver'));
+  expect(found.filter((it) => it.startsWith('keeps-late-grant'))).toEqual([]);
+});

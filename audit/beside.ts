@@ -4,8 +4,8 @@ import type { Hosts } from './hosts.js';
 import type { Bench } from './load.js';
 import { nameOfPlan, type Plan, type Understood, whereOf } from './plan.js';
 import { type Attempt, calm, REST_MS, rehearse, use } from './rehearsal.js';
-import { LETS_CALLS_IN, RELEASES_REFUSED, STALE_READ } from './shown-defects.js';
-import { isWork } from './targeted.js';
+import { KEEPS_LATE_GRANT, LETS_CALLS_IN, RELEASES_REFUSED, STALE_READ } from './shown-defects.js';
+import { isKeptLate, isWork } from './targeted.js';
 import { isSameValue, type Touch, touchesIn } from './touches.js';
 
 /** What a function does with Redis under its lock, as one of its runs shows. */
@@ -56,9 +56,14 @@ export async function functionDefects(subject: Subject, plans: readonly Plan[]):
  * still works: a second process gets in beside that. Or it works itself.
  */
 async function ofTwoCalls({ bench, hosts, how }: Subject, plan: Plan): Promise<Defect | null> {
-  const played = async (ttlMs: number, own: readonly number[], other: readonly number[]): Promise<Played> => {
+  const played = async (
+    ttlMs: number,
+    own: readonly number[],
+    other: readonly number[],
+    workMs: number = ttlMs / 2,
+  ): Promise<Played> => {
     const uses = [own, other].map((all) => all.map((atMs) => use(atMs, ttlMs, 1)));
-    const takes = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, ttlMs / 2));
+    const takes = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, workMs));
     const schedule = calm(
       1,
       uses.filter((it) => it.length > 0),
@@ -78,6 +83,11 @@ async function ofTwoCalls({ bench, hosts, how }: Subject, plan: Plan): Promise<D
   const both = await played(ttlMs, [10, 10 + ttlMs / 8], [10 + ttlMs / 4]);
   const isRefused = both.some((it, i) => i > 0 && it?.client === 'c1' && it.trial?.isGranted === false);
   if (isRefused && isBeside(both) && !isBeside(await played(ttlMs, [10], [10 + ttlMs / 4]))) return RELEASES_REFUSED;
+  if (both.some((it) => it?.trial?.sent.some(({ operation }) => operation === 'extend'))) {
+    const attempts = await played(ttlMs, [10], [100], 4 * ttlMs);
+    const late = attempts.find((it) => it?.client === 'c2');
+    if (isKeptLate(late, ttlMs)) return KEEPS_LATE_GRANT;
+  }
   const [first, second] = both.filter((it) => it?.client === 'c1');
   if (!worksBeside(first, second, ttlMs / 2)) return null;
   // Readers, and what admits several, let those of other processes in, too.

@@ -115,12 +115,16 @@ async function keepsLateGrant(subject: Subject): Promise<Defect | null> {
   const heldMs = 4 * ttlMs;
   const attempts = await plays(subject, [[use(10, ttlMs, heldMs)], [use(100, ttlMs, 1)]]);
   const late = attempts.find(({ client }) => client === 'c2');
+  return isKeptLate(late, ttlMs) ? KEEPS_LATE_GRANT : null;
+}
+
+/** Whether a call that has returned without the lock got it later, and kept it. */
+export function isKeptLate(late: Attempt | undefined, ttlMs: number): boolean {
   const { trial } = late ?? {};
-  if (late === undefined || late.held !== null || trial == null || !(trial.grantedMs > late.returnedMs)) return null;
+  if (late === undefined || late.held !== null || trial == null || !(trial.grantedMs > late.returnedMs)) return false;
   const own = trial.sent.filter(({ key, atMs }) => key === trial.key && atMs >= trial.grantedMs);
   const isLeft = own.some(({ operation }) => operation === 'release');
-  const isKept = own.some(({ operation, atMs }) => operation === 'extend' && atMs > trial.grantedMs + ttlMs);
-  return !isLeft && isKept ? KEEPS_LATE_GRANT : null;
+  return !isLeft && own.some(({ operation, atMs }) => operation === 'extend' && atMs > trial.grantedMs + ttlMs);
 }
 
 /** `ZADD … XX` in a script: its reply does not tell whether the member was there. */

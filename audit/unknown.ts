@@ -51,6 +51,7 @@ export function unknownValue(
       if (typeof name === 'string' && Object.hasOwn(known, name)) return known[name];
       if (name === Symbol.toPrimitive) return (hint: string) => (hint === 'number' ? 1 : text);
       if (name === 'toString' || name === 'toJSON') return () => text;
+      if (name === 'finally' || name === 'catch') return (handler: () => void) => Promise.resolve(made)[name](handler);
       if (name === Symbol.iterator) return () => elements(text).values();
       if (name === Symbol.asyncIterator) return () => oneByOne(elements(text));
       return unknownValue({}, text, `${path}.${String(name)}`);
@@ -97,7 +98,12 @@ function awaitable(value: unknown, takes: () => Promise<void>): unknown {
   const then = (done: (it: unknown) => void, fail: (error: unknown) => void): void => {
     takes().then(() => done(value), fail);
   };
-  return new Proxy(Object(value), { get: (it, name) => (name === 'then' ? then : Reflect.get(it, name)) });
+  return new Proxy(Object(value), {
+    get: (it, name) => {
+      if (name === 'finally' || name === 'catch') return (handler: () => void) => new Promise(then)[name](handler);
+      return name === 'then' ? then : Reflect.get(it, name);
+    },
+  });
 }
 
 /** An object of which some parts are known, and every other one stands for what is not known. */
