@@ -172,11 +172,11 @@ function otherThanNotGiven(error: unknown): null {
 function isPlausible({ held, isOver, releasedMs, trial }: Attempt, plan: Plan): boolean {
   const { use, give } = plan;
   if (use !== 'pair') return true;
+  if (isOver) return false;
+  if (give !== null || isTaker(takerIn(plan))) return true;
   // A factory asks for nothing: what it gives asks and releases when that is called for a release.
   const asking = trial?.sent.find(({ operation }) => operation === 'acquire');
-  if (isOver || (asking !== undefined && asking.atMs >= releasedMs)) return false;
-  const isNamed = isTaker(takerIn(plan));
-  return give !== null || isNamed || releaserIn(held?.result) !== null;
+  return releaserIn(held?.result) !== null && !(asking !== undefined && asking.atMs >= releasedMs);
 }
 
 /** How what it is given may be: without what it can do without, or with names of a form that it asks for. */
