@@ -9,8 +9,8 @@ interface HeldAgain {
 }
 
 /**
- * Looks after a released lock: what was under way when its release was called, such as an extension of its own, may not make it say
- * that it is held again. Of one that never says that it is over nothing is known.
+ * Watches a lock for a TTL from the call of its release. An extension that was under way may not make it say that it is held again. A
+ * lock that never says that it is over is not judged.
  */
 export class AfterRelease {
   private hold: Hold | null = null;

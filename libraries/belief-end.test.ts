@@ -106,16 +106,16 @@ it('asks for no extension while another one of the same lock is open', async () 
 });
 
 it.each([
-  ['while an extension of its own is under way', false, [[254_000, 'margin']]],
-  ['with the extension told', true, []],
-] as const)('a lock is released %s', async (_, isTold, found) => {
+  ['says so where its extension, which was under way, makes it held again', false, [[254_000, 'margin']]],
+  ['says nothing where its extension looks whether it is released', true, []],
+] as const)('of a released lock it %s', async (_, looks, found) => {
   const make: MakeLock = ({ nodes: [node] }) => ({
     async acquire(resource, ttlMs) {
       if ((await node?.set(resource, 'mine', 'PX', ttlMs, 'NX')) !== 'OK') return null;
       let [untilMs, isReleased] = [Date.now() + ttlMs - 20, false];
       setTimeout(async () => {
         await node?.pexpire(resource, ttlMs);
-        if (!isTold || !isReleased) untilMs = Date.now() + ttlMs - 20;
+        if (!looks || !isReleased) untilMs = Date.now() + ttlMs - 20;
       }, 250);
       return {
         isHeld: () => Date.now() < untilMs,

@@ -233,13 +233,13 @@ describe('expectSafe', () => {
     );
   });
 
-  it('says what a connection that is handed over does not have, though the client catches the error', async () => {
+  it('names a call that nodes do not support, though the client catches the error', async () => {
     const watching = ({ nodes: [node] }: TestBed): LockUnderTest => ({
       acquire: (key) => node.watch(key).then(null, () => null),
       release: () => {},
     });
     expect((await caught(expectSafe(watching, { runs: 2, reportTo }))).message).toBe(
-      'no client has ever acquired the lock in 2 cases, so nothing was tested; the client calls watch() of nodes, which have no connection of their own: let ioredis connect to addresses, as new Redis(addresses[0].url)',
+      'no client has ever acquired the lock in 2 cases, so nothing was tested; the client calls watch() on one of nodes, which keep no state of a connection: connect with ioredis to addresses, as new Redis(addresses[0].url)',
     );
   });
 

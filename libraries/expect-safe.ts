@@ -195,10 +195,10 @@ class Search {
 
   private nothingTested(where: string): Error {
     const { seen } = this.subject;
-    const { rejection, lacking, nodesAsked, nodesGiven } = seen;
+    const { rejection, unsupported, nodesAsked, nodesGiven } = seen;
     const why = rejection === undefined ? '' : `; its acquire was last rejected with ${describe(rejection)}`;
     const asked = nodesAsked === 1 && nodesGiven > 1 ? `; ${askedOne(seen)}` : '';
-    const needs = lacking === null ? '' : `; ${lacking.message}`;
+    const needs = unsupported === null ? '' : `; ${unsupported.message}`;
     return new Error(
       printableLines(`no client has ever acquired the lock in ${where}, so nothing was tested${asked}${why}${needs}`),
       {

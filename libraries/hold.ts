@@ -6,6 +6,7 @@ import { type Belief, saysNothing } from './lock-under-test.js';
 /** A lock that would be held for so many TTLs without an extension is one without an end. */
 const LONGEST_TTLS = 100;
 
+/** The work under one lock in so many throws. */
 const THROWS_EVERY = 3;
 
 /** Subject of the timer that looks whether a belief is over. */
@@ -44,8 +45,6 @@ export class Hold {
   isExtended = false;
   /** Lets the routine of `using` end. */
   leave: (() => void) | null = null;
-  /** Its routine throws: one of the locks of a client does so in three. */
-  readonly throws: boolean;
   readonly end: BeliefEnd = new BeliefEnd(this);
   /**
    * An extension has not ended. No second one begins: the keys would have the TTL of the one that came last, the lock the TTL of
@@ -62,7 +61,11 @@ export class Hold {
     this.resource = resource;
     this.calledMs = calledMs;
     this.otherwise = untilOf(calledMs, lock.plan.ttlMs);
-    this.throws = lock.number % THROWS_EVERY === 1;
+  }
+
+  /** Whether the routine of `using` throws. */
+  get throws(): boolean {
+    return this.lock.number % THROWS_EVERY === 1;
   }
 
   /** @returns What to call when the extension has ended. */

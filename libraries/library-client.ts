@@ -44,9 +44,10 @@ export class LibraryClient extends LibraryHost {
       if (hold.isExtended && hold.lock.believing) this.noteExtended(hold);
       hold.isExtended = false;
     }
-    const nowMs = this.wallMs();
-    const says = ({ held }: Hold): boolean => this.look(() => readHoldEnd(held, nowMs, Number.NaN)) > nowMs;
-    const again = this.afterRelease.look(this.context.now, says);
+    const again = this.afterRelease.look(this.context.now, ({ held }) => {
+      const nowMs = this.wallMs();
+      return this.look(() => readHoldEnd(held, nowMs, Number.NaN)) > nowMs;
+    });
     if (again !== null) this.session.heldAgain(again.lock, again.afterUs);
   }
 
@@ -216,6 +217,7 @@ export class LibraryClient extends LibraryHost {
     const ended = (error?: unknown): void => {
       returnedUs = this.context.now;
       if (hold.held === null) this.refused(hold, 'contended', error);
+      // An error of the work comes through.
       else this.released(hold, hold.throws ? undefined : error);
     };
     follow(

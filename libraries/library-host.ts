@@ -25,7 +25,7 @@ import {
 import type { Addressed } from './addressed.js';
 import { askerOf } from './asker.js';
 import { isGreetingSaid } from './frames.js';
-import { unreachable, withoutConnection } from './net/addresses.js';
+import { needsConnection, unreachable } from './net/addresses.js';
 import type { Connection } from './net/connection.js';
 import type { ProcessNetwork } from './net/process-network.js';
 import { isGreeting, Segment } from './net/segment.js';
@@ -226,7 +226,7 @@ export abstract class LibraryHost extends ClientProcess implements LibraryProces
       isUp: () => !(this.session.nodes[node]?.down ?? false),
       send: (commands) => this.send(place, node, commands),
       later: (callback, delayMs) => this.setTimer(callback, delayMs, false),
-      lacks: (method) => this.session.lacks(withoutConnection(method)),
+      unsupported: (method) => this.session.unsupported(needsConnection(method)),
     };
   }
 

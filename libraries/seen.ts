@@ -17,8 +17,8 @@ export interface Seen {
   sockets: boolean;
   /** What an acquisition was last rejected with. */
   rejection: unknown;
-  /** A command of a connection that was handed over, which asks something of it, was rejected with this. */
-  lacking: Error | null;
+  /** What the first call was rejected with that connections of `nodes` do not support. */
+  unsupported: Error | null;
   /** A call that has not returned because a node does not answer, of a client that leaves time-outs to its connections. */
   waitsWithNodes: OpenCall['operation'] | null;
   /** After so many events runs were broken off, whose rest was not judged; 0 if none was. */
@@ -28,5 +28,5 @@ export interface Seen {
 /** Nothing yet. */
 export function noCalls(): Seen {
   const none = { nodesGiven: 0, nodesAsked: 0, extension: false, signal: false, sockets: false };
-  return { ...none, rejection: undefined, lacking: null, waitsWithNodes: null, brokenOffAfter: 0 };
+  return { ...none, rejection: undefined, unsupported: null, waitsWithNodes: null, brokenOffAfter: 0 };
 }

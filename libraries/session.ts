@@ -201,10 +201,10 @@ export class Session {
     return this.refusal;
   }
 
-  /** Notes what the connections of clients lack. */
-  lacks(what: string): Error {
-    const error = new Error(what);
-    this.seen.lacking ??= error;
+  /** Notes the first call that connections of `nodes` do not support. */
+  unsupported(sentence: string): Error {
+    const error = new Error(sentence);
+    this.seen.unsupported ??= error;
     return error;
   }
 

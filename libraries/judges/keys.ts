@@ -42,6 +42,8 @@ const MOST_TTLS = 3;
  */
 export class Keys {
   readonly violations: ClientViolation[] = [];
+  /** Locks whose work has thrown. */
+  readonly threw: Set<SimLock> = new Set();
   private readonly kept: Map<number, Kept>[];
   /** By token, then by node. */
   private readonly dealings: ((Dealings | undefined)[] | undefined)[] = [];
@@ -57,9 +59,6 @@ export class Keys {
     this.quiet = quiet;
     this.kept = world.nodes.map(() => new Map());
   }
-
-  /** Locks whose work has thrown. */
-  readonly threw: Set<SimLock> = new Set();
 
   // ——— what is sent, and what it does ———
 

@@ -38,7 +38,7 @@ export function unreachable(where: string): string {
   return `the client connects to ${where}, which is no node of the simulated world: take addresses, as ${addressOf(0).url}`;
 }
 
-/** What a client is told that asks something of a connection that it was handed. */
-export function withoutConnection(method: string): string {
-  return `the client calls ${method}() of nodes, which have no connection of their own: let ioredis connect to addresses, as new Redis(addresses[0].url)`;
+/** What is wrong with a client that calls `watch`, or the like, on one of the `nodes` that it is given. */
+export function needsConnection(method: string): string {
+  return `the client calls ${method}() on one of nodes, which keep no state of a connection: connect with ioredis to addresses, as new Redis(addresses[0].url)`;
 }

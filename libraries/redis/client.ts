@@ -20,8 +20,8 @@ export interface Wire {
   send(commands: readonly (readonly string[])[]): Sent;
   /** Has `callback` called by a timer of the process. */
   later(callback: () => void, delayMs: number): { cancel(): void };
-  /** The client has called a method that asks something of its connection. */
-  lacks(method: string): Error;
+  /** What a method is rejected with that needs a connection which keeps its state. */
+  unsupported(method: string): Error;
 }
 
 /** The options of ioredis that the simulated client has: others, such as a key prefix, are taken and mean nothing. */
@@ -65,8 +65,8 @@ function split(args: readonly unknown[]): [string[], Callback | undefined] {
 /**
  * A connection to one simulated node, with the interface of an ioredis client: the commands of the node, scripts and
  * `defineCommand`, `pipeline` and `multi`, `status` and events, `duplicate`, `quit` and `disconnect`. It is always
- * connected; a node that is down does not answer. A command that asks something of its connection, as `watch` and `subscribe` do, is
- * rejected.
+ * connected; a node that is down does not answer. `watch`, `subscribe` and other commands that need a connection of their own
+ * are rejected.
  */
 export class SimRedis extends EventEmitter {
   readonly options: SimRedisOptions;
@@ -172,14 +172,19 @@ export class SimRedis extends EventEmitter {
     this.emit('end');
   }
 
-  /** Rejects a command that asks something of its connection. */
-  lacks(method: string): Promise<never> {
-    return Promise.reject(this.#wire.lacks(method));
-  }
-
   /** For messages: the node's name. */
   override toString(): string {
     return `SimRedis(${this.#wire.name})`;
+  }
+
+  static {
+    for (const name of CONNECTION_COMMAND_NAMES) {
+      if (name in SimRedis.prototype) continue;
+      const value = async function (this: SimRedis): Promise<never> {
+        throw this.#wire.unsupported(name);
+      };
+      Object.defineProperty(SimRedis.prototype, name, { configurable: true, writable: true, value });
+    }
   }
 }
 
@@ -228,12 +233,4 @@ for (const name of COMMAND_NAMES) {
   };
   Object.defineProperty(SimRedis.prototype, name, method);
   Object.defineProperty(Batch.prototype, name, method);
-}
-
-for (const name of CONNECTION_COMMAND_NAMES) {
-  if (name in SimRedis.prototype) continue;
-  const value = function (this: SimRedis): Promise<never> {
-    return this.lacks(name);
-  };
-  Object.defineProperty(SimRedis.prototype, name, { configurable: true, writable: true, value });
 }

@@ -288,7 +288,7 @@ it('gets bytes that are no text from a client as they are', async () => {
     isUp: () => true,
     send,
     later: () => ({ cancel: () => {} }),
-    lacks: Error,
+    unsupported: Error,
   });
   expect(await client.call('set', 'a', Buffer.from([0xff, 0x61]))).toBe('OK');
   expect(await client.call('strlen', 'a')).toBe(2);
