@@ -43,7 +43,8 @@ export async function functionDefects(subject: Subject, plans: readonly Plan[]):
   const functions = functionsIn(plans, subject.how.plan);
   const found = [...(functions.length > 1 ? await lostChanges(subject, functions) : [])];
   for (const plan of functions) {
-    const defect = (await ofTwoCalls(subject, plan)) ?? (await staleRead(subject, plan));
+    const two = await twoProcesses(subject, plan);
+    const defect = (two && (await ofTwoCalls(two))) ?? (await staleRead(subject, plan));
     if (defect === null) continue;
     found.push({ ...defect, where: whereOf(subject.bench.program, plan) });
     break;
@@ -51,47 +52,50 @@ export async function functionDefects(subject: Subject, plans: readonly Plan[]):
   return found;
 }
 
-/**
- * What one process does wrong that calls a function twice at once. A call that is refused the lock deletes the key of the other call, which
- * still works: a second process gets in beside that. Or it works itself.
- */
-async function ofTwoCalls({ bench, hosts, how }: Subject, plan: Plan): Promise<Defect | null> {
-  const played = async (
-    ttlMs: number,
-    own: readonly number[],
-    other: readonly number[],
-    workMs: number = ttlMs / 2,
-  ): Promise<Played> => {
-    const uses = [own, other].map((all) => all.map((atMs) => use(atMs, ttlMs, 1)));
-    const takes = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, workMs));
-    const schedule = calm(
-      1,
-      uses.filter((it) => it.length > 0),
-      (6 * ttlMs + REST_MS) * 1000,
-    );
-    return rehearse(bench, hosts, how, schedule, { naturally: true, takes, planOf: () => plan });
-  };
-  const [alone] = await played(how.fixedTtlMs ?? GAP_MS, [10], []);
+/** Calls of one function by two processes, at these times. */
+interface TwoProcesses {
+  /** TTL of its key. */
+  readonly ttlMs: number;
+  /** @param workMs - What each part of its work takes. Default: half a TTL. */
+  readonly plays: (own: readonly number[], other: readonly number[], workMs?: number) => Promise<Played>;
+}
+
+/** Makes two processes call a function; `null` where it has no lock with a TTL. */
+async function twoProcesses({ bench, hosts, how }: Subject, plan: Plan): Promise<TwoProcesses | null> {
+  const playing =
+    (ttlMs: number): TwoProcesses['plays'] =>
+    (own, other, workMs = ttlMs / 2) => {
+      const uses = [own, other].map((all) => all.map((atMs) => use(atMs, ttlMs, 1))).filter((it) => it.length > 0);
+      const takes = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, workMs));
+      const schedule = calm(1, uses, (6 * ttlMs + REST_MS) * 1000);
+      return rehearse(bench, hosts, how, schedule, { naturally: true, takes, planOf: () => plan });
+    };
+  const [alone] = await playing(how.fixedTtlMs ?? GAP_MS)([10], []);
   const ttlMs = alone?.trial?.ttlMs ?? null;
-  if (ttlMs === null || alone?.trial?.isGranted !== true) return null;
-  const isBeside = (attempts: Played): boolean => {
-    const [first, ...others] = attempts;
-    const other = others.find((it) => it?.client === 'c2')?.trial;
-    const endMs = Math.min(first?.leftMs ?? 0, (first?.trial?.grantedMs ?? 0) + 0.9 * ttlMs);
-    return first?.trial?.isGranted === true && other?.isGranted === true && other.grantedMs < endMs;
+  return ttlMs === null || alone?.trial?.isGranted !== true ? null : { ttlMs, plays: playing(ttlMs) };
+}
+
+/** What is wrong where two calls of a function meet. */
+async function ofTwoCalls({ ttlMs, plays }: TwoProcesses): Promise<Defect | null> {
+  const both = await plays([10, 10 + ttlMs / 8], [10 + ttlMs / 4]);
+  const [first, second] = both.filter((it) => it?.client === 'c1');
+  // A refused call deletes the key of the other call of its process, and a second process gets in.
+  const isRefused = second?.trial?.isGranted === false;
+  const getsIn = (attempts: Played): boolean => {
+    const other = attempts.find((it) => it?.client === 'c2')?.trial;
+    const [holder] = attempts;
+    const endMs = Math.min(holder?.leftMs ?? 0, (holder?.trial?.grantedMs ?? 0) + 0.9 * ttlMs);
+    return holder?.trial?.isGranted === true && other?.isGranted === true && other.grantedMs < endMs;
   };
-  const both = await played(ttlMs, [10, 10 + ttlMs / 8], [10 + ttlMs / 4]);
-  const isRefused = both.some((it, i) => i > 0 && it?.client === 'c1' && it.trial?.isGranted === false);
-  if (isRefused && isBeside(both) && !isBeside(await played(ttlMs, [10], [10 + ttlMs / 4]))) return RELEASES_REFUSED;
+  if (isRefused && getsIn(both) && !getsIn(await plays([10], [10 + ttlMs / 4]))) return RELEASES_REFUSED;
   if (both.some((it) => it?.trial?.sent.some(({ operation }) => operation === 'extend'))) {
-    const attempts = await played(ttlMs, [10], [100], 4 * ttlMs);
+    const attempts = await plays([10], [100], 4 * ttlMs);
     const late = attempts.find((it) => it?.client === 'c2');
     if (isKeptLate(late, ttlMs)) return KEEPS_LATE_GRANT;
   }
-  const [first, second] = both.filter((it) => it?.client === 'c1');
   if (!worksBeside(first, second, ttlMs / 2)) return null;
   // Readers, and what admits several, let those of other processes in, too.
-  const [one, another] = await played(ttlMs, [10], [10 + ttlMs / 8]);
+  const [one, another] = await plays([10], [10 + ttlMs / 8]);
   return worksBeside(one, another, ttlMs / 2) ? null : LETS_CALLS_IN;
 }
 

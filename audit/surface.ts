@@ -148,15 +148,15 @@ export class Surface {
     const names = [...functions.keys()];
     const before = this.found.length;
     const gives = (name: string): boolean => GIVES.test(name) || GIVES_WHAT.test(name);
-    // Where nothing could take what they give back or extend, `close(month)` and `renewCertificate` do work of their own.
-    const isTaken = names.some((name) => !gives(name) && !EXTENDS.test(name) && !name.startsWith('#'));
-    const givers = isTaken ? names.filter(gives).sort((a, b) => rank(a) - rank(b)) : [];
+    // Where nothing else could acquire, `close(month)` and `renewCertificate` are no release and no extension.
+    const hasOthers = names.some((name) => !gives(name) && !EXTENDS.test(name) && !name.startsWith('#'));
+    const givers = hasOthers ? names.filter(gives).sort((a, b) => rank(a) - rank(b)) : [];
     for (const [name, it] of functions) {
       if (givers.includes(name) || name.startsWith('#')) continue;
       const shown = takerIn({ take: name, path: object?.path ?? [] });
       const shape = this.shapes.of(it, shown);
       // What refreshes something else is handed that as work.
-      if (isTaken && EXTENDS.test(name) && !hasRole(shape.parameters, 'work')) continue;
+      if (hasOthers && EXTENDS.test(name) && !hasRole(shape.parameters, 'work')) continue;
       const isSetter = object !== null && setsName(shape);
       if (isSetter) this.setters.add(name);
       const isUsed = this.noteUses({ name, shown, shape, path: pathOf(name), depth }, { names, givers, object });

@@ -41,7 +41,7 @@ export interface Said {
 
 const MOST_PLANS = 16;
 
-/** So many of them are tried as functions that do work of their own. */
+/** Functions that are handed work, and are tried as ones that do work of their own. */
 const MOST_OWN_WORK = 3;
 
 /** Whether what was sent changes a value without an end where nobody has changed it since it was read. */
@@ -64,7 +64,7 @@ export async function understand(bench: Bench, said: Said): Promise<FoundLock> {
     const more = await plansIn(bench, hosts, isBegun);
     if (isBegun && !more.some(({ begin = [] }) => begin.length > 0)) break;
     plans = chosen(more, said, bench.program.name);
-    // What is handed work, and runs it for no one who asks, may take it from elsewhere: from a queue that is empty.
+    // A function may call the work that it is handed only for the jobs of a queue, which is empty here.
     const ownWork = plans.filter((it) => it.use === 'with').map((it): Plan => ({ ...it, use: 'handler' }));
     for (const plan of [...plans.slice(0, MOST_PLANS), ...ownWork.slice(0, MOST_OWN_WORK)]) {
       try {
@@ -174,9 +174,9 @@ function isPlausible({ held, isOver, releasedMs, trial }: Attempt, plan: Plan): 
   if (use !== 'pair') return true;
   if (isOver) return false;
   if (give !== null || isTaker(takerIn(plan))) return true;
-  // A factory asks for nothing: what it gives asks and releases when that is called for a release.
+  // A factory asks for nothing. What it returns asks for the key, and so is no release.
   const asking = trial?.sent.find(({ operation }) => operation === 'acquire');
-  return releaserIn(held?.result) !== null && !(asking !== undefined && asking.atMs >= releasedMs);
+  return releaserIn(held?.result) !== null && !((asking?.atMs ?? Number.NaN) >= releasedMs);
 }
 
 /** How what it is given may be: without what it can do without, or with names of a form that it asks for. */

@@ -2,7 +2,7 @@ import { current } from '../libraries/runtime/owner.js';
 
 const IS_UNKNOWN = Symbol('unknown');
 
-/** One acquisition calls a function so often for each element of its lists. More often it does until nothing is left. */
+/** Calls of one function in one acquisition, for each element of a list. Who calls it more often does so until nothing is left. */
 const MOST_CALLS = 32;
 
 /** What is said of calls of functions that stand for what is not known. */
@@ -41,7 +41,7 @@ export function unknownValue(
   const target = (...told: readonly unknown[]): unknown => {
     calls.heard?.(told, path);
     for (const listener of calls.listeners) listener();
-    const given = leftOver(path, made);
+    const given = resultOf(path, made);
     return calls.takes === null ? given : awaitable(given, calls.takes);
   };
   const made: unknown = new Proxy(target, {
@@ -64,8 +64,8 @@ export function unknownValue(
 /** By acquisition, and by the name of a function: how often that was called. */
 const COUNTS = new WeakMap<object, Map<string, number>>();
 
-/** What a call gives: `made`, and at last an empty list, and then `null`, so that a loop until nothing is left ends. */
-function leftOver(path: string, made: unknown): unknown {
+/** What a call returns: `made`, after too many calls an empty list, and then `null`. A loop until nothing is left ends at one of them. */
+function resultOf(path: string, made: unknown): unknown {
   const task = current.owner?.task;
   if (task === null || task === undefined) return made;
   const counts = COUNTS.get(task) ?? new Map<string, number>();
