@@ -365,7 +365,7 @@ function lifetimeDefects({ acquire, extensions }: Commands, seen: FoundLock['see
       fix: 'set key and TTL with one command: SET key token NX PX ttl',
       brings: ['lifetime', 'unavailable'],
       verb: acquire.verb.toUpperCase(),
-      isShown: !soon && seen.alone.held !== null,
+      isShown: soon ? seen.staysWithoutTtl : seen.alone.held !== null,
     },
   ];
 }

@@ -6,7 +6,7 @@ import { isLostInFailover } from './failover.js';
 import { comparesTexts, type Fence, fencesOf, speaksOfFencing } from './fences.js';
 import type { Hosts } from './hosts.js';
 import { mistakesAnswers } from './late-answers.js';
-import { deletesLate, dropsTtl, isTakenOver, remembers } from './leavings.js';
+import { deletesLate, dropsTtl, isTakenOver, remembers, staysWithoutTtl } from './leavings.js';
 import { type Bench, textIn } from './load.js';
 import { type InOutages, inOutages } from './outages.js';
 import type { Understood } from './plan.js';
@@ -56,6 +56,8 @@ export interface Seen extends Omit<TwoTasks, 'besides'>, InOutages {
   readonly handsBack: boolean;
   /** Its key has no end, and another process takes it over where its holder has died: by what is not known. */
   readonly takenOver: boolean;
+  /** Its process has died before it sent the command that gives its key a TTL: nobody gets the lock again. */
+  readonly staysWithoutTtl: boolean;
   /** Without the lock, it has done of its own work all that it does with it: refused, and where its node is dead. */
   readonly worksRefused: boolean;
   readonly worksUnasked: boolean;
@@ -87,8 +89,6 @@ export async function examine(
 ): Promise<{ readonly how: Understood; readonly seen: Seen }> {
   const ttlMs = how.fixedTtlMs ?? FIRST_TTL_MS;
   const partMs = ttlMs / 3;
-  // Two tasks of the process that reads may well read at once.
-  const { shared } = how.plan;
   const playing = (as: Understood) => (clients: readonly LockPlan[], ways?: Ways) =>
     rehearse(bench, hosts, as, calmFor(clients, as, ttlMs), ways);
   const ownWork = isOwnWork(how);
@@ -96,7 +96,8 @@ export async function examine(
   const plays = playing(known);
   const held = use(10, ttlMs, partMs);
   const later = await plays([use(ttlMs + LATER_MS, ttlMs, 1)]);
-  const next = await plays([use(10, ttlMs, partMs / 4), use(10 + partMs, ttlMs, 1)]);
+  // A release that is kept back until the planned end of the work may run into a time-out of its client.
+  const next = await plays([use(10, ttlMs, partMs / 4), use(10 + partMs, ttlMs, 1)], { naturally: ownWork });
   const two = [held, use(10 + partMs / 2, ttlMs, partMs / 4)];
   const both = await plays(two);
   const ahead = await rehearse(bench, hosts, known, withClock(calmFor(two, known, ttlMs), 'c2', 2 * ttlMs));
@@ -106,7 +107,6 @@ export async function examine(
   const [thrown] = throwing === null ? [] : await plays([ownWork ? use(10, ttlMs, 1) : held], throwing);
   const [bare] = how.fixedTtlMs === null ? await playing({ ...known, isBare: true })([use(10, ttlMs, 1)]) : [];
   const sentMs = (how.fixedTtlMs === null ? bare : alone)?.trial?.ttlMs ?? Number.NaN;
-  const [natural] = ownWork ? await plays([use(10, ttlMs, 1)], { naturally: true }) : [];
   const { besides, ...tasks } = await twoTasks(bench, hosts, known, ttlMs);
   const outages = await inOutages(bench, hosts, known, ttlMs);
   const subject = { bench, hosts, how: { ...known, besides }, ttlMs, alone };
@@ -114,7 +114,8 @@ export async function examine(
     how: {
       ...known,
       keyVaries: later[0]?.trial?.key !== alone.trial?.key,
-      besides: shared === undefined && known.admits === 1 ? besides : [],
+      // Two tasks of the process that reads may well read at once.
+      besides: how.plan.shared === undefined && known.admits === 1 ? besides : [],
     },
     seen: {
       ...tasks,
@@ -133,11 +134,12 @@ export async function examine(
       renewed: renewed ?? null,
       extended: extended ?? null,
       thrown: thrown ?? null,
-      ownWorkMs: workIn(natural),
+      ownWorkMs: ownWork ? workIn(next[0]) : null,
       handsBack: handsBack(bench, how, alone),
       takenOver: isEndless(alone) && !known.counts && (await isTakenOver(bench, hosts, known, ttlMs)),
       worksRefused: ownWork && (worksAlike(alone, both[1]) || (await worksWhileRefused(subject, plays))),
       worksUnasked: ownWork && nodesAreOne(known) && worksUnasked(alone, outages.unreached?.attempt),
+      staysWithoutTtl: await staysWithoutTtl(bench, hosts, known, alone),
       remembers: !ownWork && (await remembers(bench, hosts, known, ttlMs)),
       deletesLate: known.releases && nodesAreOne(known) && (await deletesLate(bench, hosts, known, ttlMs)),
       dropsTtl: known.releases && (await dropsTtl(bench, hosts, known, ttlMs)),

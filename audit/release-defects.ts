@@ -65,8 +65,9 @@ function releaseCalls({ alone, next, handsBack }: FoundLock['seen'], { plan }: F
     ];
   const [one, two] = next;
   if (one?.trial == null || two?.trial == null || one.held === null || one.releaseError !== null) return [];
-  const { value, grantedMs, ttlMs } = one.trial;
-  const sent = one.trial.sent.filter(({ atMs }) => atMs >= one.releasedMs);
+  const { value, grantedMs, ttlMs, endedMs } = one.trial;
+  const doneMs = Number.isNaN(endedMs) ? one.releasedMs : Math.min(endedMs, one.releasedMs);
+  const sent = one.trial.sent.filter(({ atMs }) => atMs >= doneMs);
   // Where another function releases, it may be that it was handed something else than it wants: its token shows that it was not.
   const isUnderstood =
     plan.use !== 'pair' || plan.give === null || handsBack || sent.some(({ words }) => words.includes(value));

@@ -96,3 +96,34 @@ it('tells of own work that is done by who is refused, while the first has change
   expect(await shownOf(giving(''))).toEqual(['fails-open']);
   expect(await shownOf(giving('if (tries === 5) return false;'))).toEqual([]);
 });
+
+it('takes no release for lost that its client gave up while it was kept back', async () => {
+  const booking = (release: string): string => `import { Redis } from 'ioredis';
+import Redlock from 'redlock5';
+const redis = new Redis(process.env.REDIS_URL!, { commandTimeout: 2_000, maxRetriesPerRequest: 1 });
+redis.on('error', () => {});
+const redlock = new Redlock([redis], { retryCount: 0 });
+export async function revalue(ledger: { book(base: string): Promise<void> }, base: string) {
+  const lock = await redlock.acquire(['fx:' + base], 30_000);
+  try { await ledger.book(base); } finally { ${release} }
+}`;
+  expect(await shownOf(booking('await lock.release().catch(() => {});'))).toEqual([]);
+  const other =
+    "await redis.eval(\"if redis.call('get', KEYS[1]) == 'no' then redis.call('del', KEYS[1]) end\", 1, 'fx:' + base);";
+  expect(await shownOf(booking(other))).toEqual(['never-frees']);
+});
+
+it('shows that a key stays where its process dies before it gets its TTL', async () => {
+  const settling = (take: string): string => `import Redis from 'ioredis';
+const redis = new Redis(process.env.REDIS_URL!, { maxRetriesPerRequest: 1 });
+redis.on('error', () => {});
+export async function lock(name: string) {
+  const [key, token] = ['settle:' + name, String(Math.random())];
+  if (!(${take})) return null;
+  return { key, release: () => redis.eval(${JSON.stringify(UNLOCK)}, 1, key, token) };
+}`;
+  const later = '(await redis.setnx(key, token)) === 1 && (await redis.pexpire(key, 20_000)) === 1';
+  expect(await shownOf(settling(later))).toEqual(['ttl-by-second-command']);
+  const atOnce = '(await redis.multi().setnx(key, token).pexpire(key, 20_000, "NX").exec())![0]![1] === 1';
+  expect(await shownOf(settling(atOnce))).toEqual([]);
+});
