@@ -62,3 +62,20 @@ it('gives another number to another resource', () => {
   expect(given(text, 'a')).toEqual(given(text, 'a'));
   expect(given(text, 'a')).not.toEqual(given(text, 'b'));
 });
+
+it('gives what a function has by its type: a number, a text, or what is not known', () => {
+  const text = `interface Shop { stock(): Promise<number>; label(): Promise<string | null>; open(): Promise<Order> }
+function sell(shop: Shop) {}`;
+  const [shape] = readSource(text, 'lock.ts').shapes;
+  const [shop] = argumentsFor(shape?.parameters ?? [], GIVEN) as [Record<string, () => unknown>];
+  expect([shop.stock?.(), shop.label?.(), typeof shop.open?.()]).toEqual([1, 'a', 'function']);
+});
+
+it.each([
+  ['export function GET(request: Request) { return new URL(request.url); }', 'https://other.example/b?image=b'],
+  ['function GET(req) { return new URL(req.url, "http://localhost"); }', 'https://other.example/b?image=b'],
+])('asks for a resource by the URL of a request: %s', (text, url) => {
+  const [shape] = readSource(text, 'lock.ts').shapes;
+  const [request] = argumentsFor(shape?.parameters ?? [], { ...GIVEN, key: 'b', queries: ['image'] });
+  expect(request).toMatchObject({ url });
+});

@@ -1,3 +1,4 @@
+import { OTHER_URL } from './environment.js';
 import { type Modes, modeFor, saysMode } from './modes.js';
 import type { Parameter } from './parameter.js';
 import { hasClient, isAddress, isId, isListType, namesResource, type Role, roleOf } from './roles.js';
@@ -17,6 +18,8 @@ export interface Given {
   readonly urls: readonly string[];
   /** The same for a file that takes addresses apart, or puts them together: `n0:6379`. */
   readonly places: readonly string[];
+  /** Names of parameters that a file reads from the URL of a request. */
+  readonly queries?: readonly string[];
   readonly library: unknown;
   /** What is run under the lock. */
   readonly work?: (...given: readonly unknown[]) => unknown;
@@ -165,7 +168,7 @@ function argumentFor(parameter: Parameter, given: Given, isRelease: boolean): un
       return isRelease && isLike(given.held, parameter.fields) ? given.held : optionsFor(parameter, given, isRelease);
     case 'subject':
       if (isRelease && isLike(given.held, parameter.fields)) return given.held;
-      return needed(subjectFor(parameter.fields, given.key));
+      return needed(subjectFor(parameter.fields, given));
     case 'unknown':
       // What only the release is handed is what was acquired.
       if (isRelease && typeof given.held !== 'boolean' && given.named?.includes(name) !== true)
@@ -231,10 +234,11 @@ function serviceWith(client: object): unknown {
 }
 
 /** What reads as a text is one: what is sent to Redis, it is part of. */
-function unknownFor({ name, type }: Parameter): unknown {
+function unknownFor(parameter: Parameter): unknown {
+  const { name, type } = parameter;
   return /^string\b(?!\s*\[)/.test(type) || /prefix|namespace|version|region/i.test(name)
     ? textFor(name, 'a')
-    : unknownValue({}, 'a', name);
+    : unknownValue({}, 'a', name, parameter);
 }
 
 function placeOf(url: string): { readonly host: string; readonly port: number } {
@@ -272,7 +276,8 @@ function numberOf(key: string): number {
 }
 
 /** A job, an order or a request: all that tells it from others tells which resource it is. */
-function subjectFor(fields: readonly Parameter[], key: string): unknown {
+function subjectFor(fields: readonly Parameter[], given: Given): unknown {
+  const { key, queries = [] } = given;
   const made: Record<string, unknown> = {};
   for (const field of fields) {
     const { name, type, isFunction, isGuessed } = field;
@@ -280,10 +285,13 @@ function subjectFor(fields: readonly Parameter[], key: string): unknown {
     // The type of a method is what it returns.
     if (isFunction && literal === undefined) continue;
     if (literal !== undefined) made[name] = isFunction ? () => literal : literal;
+    else if (name === 'url')
+      made[name] =
+        `${OTHER_URL}/${key}?${new URLSearchParams(Object.fromEntries(queries.map((it) => [it, textFor(it, key)])))}`;
     else if (/^number\b/.test(type)) made[name] = isId(field) ? numberOf(key) : 1;
     else if (type === 'boolean') made[name] = false;
     else if (/^string\b(?!\s*\[)/.test(type) || (isGuessed === true && isId(field))) made[name] = textFor(name, key);
-    else if (field.fields.length > 0 && !isListType(type)) made[name] = subjectFor(field.fields, key);
+    else if (field.fields.length > 0 && !isListType(type)) made[name] = subjectFor(field.fields, given);
     else if (isListType(type)) made[name] = calls.elements === 1 ? [] : elements(key);
   }
   return partlyKnown(made, key);

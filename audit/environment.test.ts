@@ -14,3 +14,12 @@ it.each([
   const limits = Object.entries(from(text)).filter(([name]) => /MAX|SLOTS/.test(name));
   expect(Object.fromEntries(limits)).toEqual(expected);
 });
+
+it.each([
+  ['await fetch(process.env.RATES_URL);', { RATES_URL: 'https://other.example' }],
+  // What connects by itself is refused with the address that it uses.
+  ['new Pool({ connectionString: process.env.DATABASE_URL });', {}],
+])('says where another server is in %s, where fetch asks it', (text, expected) => {
+  const others = Object.entries(from(text)).filter(([name]) => /RATES|DATABASE/.test(name));
+  expect(Object.fromEntries(others)).toEqual(expected);
+});

@@ -3,7 +3,7 @@ import { argumentsFor, type Given } from './arguments.js';
 import { callOf, type Target } from './call.js';
 import { type Callable, isClass, Shapes } from './callables.js';
 import type { ClientMaker } from './clients.js';
-import { placesFor } from './environment.js';
+import { placesFor, queriesIn } from './environment.js';
 import type { Parameter } from './parameter.js';
 import type { Step } from './plan.js';
 import { type Exports, exportsOf, hasOwnConnections, insideOf, type Program } from './program.js';
@@ -62,6 +62,7 @@ export async function loadIn(bench: Bench, addresses: readonly NodeAddress[]): P
     clientFor,
     urls,
     places,
+    queries: queriesIn(program.sources),
     library: clients.library,
     make,
     modes: shapes.modes,

@@ -10,7 +10,7 @@ import type { Hosts } from './hosts.js';
 import type { Bench } from './load.js';
 import type { Plan, Sign, Understood } from './plan.js';
 import { withReplica } from './replica.js';
-import { calls } from './unknown.js';
+import { calls, unknownFetch } from './unknown.js';
 import type { Trial } from './wire.js';
 
 /** What became of one acquisition in a rehearsal. */
@@ -100,6 +100,7 @@ export function factoryFor(name: string, make: MakeLock, bench: Bench, hosts: Ho
     seen: noCalls(),
     tap: bench.wire,
     nodeAt: hosts.nodeAt,
+    otherServers: unknownFetch,
   };
 }
 

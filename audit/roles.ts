@@ -196,8 +196,10 @@ const OF_LOCKS: readonly Role[] = [
 /** Whether an object is what a lock is about, as an order, rather than how it is to be. */
 function isSubject({ name, type, fields }: Parameter): boolean {
   if (IS_OPTIONS_TYPE.test(type) || IS_OPTIONS_NAME.test(name)) return false;
-  if (fields.some((it) => OF_LOCKS.includes(roleOf(it)) || /token|nonce|owner|^(?:key|resource)$/i.test(it.name)))
-    return false;
+  // The URL of a request is no server.
+  const isRequest = type === 'Request' || /^req(?:uest)?$/.test(name);
+  const isOfLock = (it: Parameter): boolean => OF_LOCKS.includes(roleOf(it)) && !(isRequest && it.name === 'url');
+  if (fields.some((it) => isOfLock(it) || /token|nonce|owner|^(?:key|resource)$/i.test(it.name))) return false;
   return IS_SUBJECT_NAME.test(name) || hasId(fields);
 }
 

@@ -12,6 +12,7 @@ import { lockMaker, plansFor, READER } from './drive.js';
 import type { Bench } from './load.js';
 import { firstLineOf, ProcessExit } from './program.js';
 import type { FoundLock } from './understand.js';
+import { unknownFetch } from './unknown.js';
 
 /** A schedule on which a lock fails, the first of its kind. */
 export interface Failing {
@@ -139,6 +140,7 @@ export async function searchAudit(
   const factory = await lockFactoryOf(bench.program.name, lockMaker(bench, how, plansFor(how, [READER])), undefined, {
     tap: bench.wire,
     nodeAt: hosts.nodeAt,
+    otherServers: unknownFetch,
     nodes: Math.max(3, how.nodes, hosts.met),
   });
   // What is sent for the first time within a run would make the next one another.

@@ -127,3 +127,24 @@ export async function lock(name: string) {
   const atOnce = '(await redis.multi().setnx(key, token).pexpire(key, 20_000, "NX").exec())![0]![1] === 1';
   expect(await shownOf(settling(atOnce))).toEqual([]);
 });
+
+it('answers requests to other servers, with a query that the file accepts', async () => {
+  const route = (refused: string): string => `import Redis from 'ioredis';
+const redis = new Redis(process.env.REDIS_URL!, { maxRetriesPerRequest: 1 });
+redis.on('error', () => {});
+const WIDTHS = [160, 320, 640];
+export async function GET(request: Request) {
+  const width = Number(new URL(request.url).searchParams.get('width'));
+  if (!WIDTHS.includes(width)) return new Response('no such width', { status: 400 });
+  const [key, token] = ['render:' + width, String(Math.random())];
+  if ((await redis.set(key, token, 'PX', 20_000, 'NX')) !== 'OK') { ${refused} }
+  try {
+    const answer = await fetch(process.env.RENDERER_URL + '/render', { method: 'POST', body: String(width) });
+    if (!answer.ok) throw new Error('not rendered: ' + answer.status);
+    const { path } = await answer.json();
+    return new Response(String(path));
+  } finally { await redis.eval(${JSON.stringify(UNLOCK)}, 1, key, token); }
+}`;
+  expect(await shownOf(route(''))).toEqual(['fails-open']);
+  expect(await shownOf(route("return new Response('busy', { status: 202 });"))).toEqual([]);
+});

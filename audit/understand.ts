@@ -5,6 +5,7 @@ import type { Given } from './arguments.js';
 import { functionDefects } from './beside.js';
 import { serversIn } from './environment.js';
 import { examine, type Seen } from './examine.js';
+import { looksAtForm } from './forms.js';
 import { refusalIn, releaserIn } from './held.js';
 import { Hosts } from './hosts.js';
 import { type Bench, beginIn, loadIn, makeFor } from './load.js';
@@ -186,13 +187,6 @@ const WAYS: readonly Pick<Understood, 'isBare' | 'isLong'>[] = [
   { isBare: false, isLong: true },
 ];
 
-/** Whether a file looks at how long a text is, or which form it has. */
-function looksAtForm({ program }: Bench): boolean {
-  return program.sources.some(({ text }) =>
-    /\{\d+(?:,\d*)?\}\)?\$\/|\.length\s*(?:<|!==?)\s*\d|isUUID|\buuid\b.*test\(/i.test(text),
-  );
-}
-
 async function triedAs(bench: Bench, plan: Plan, said: Said): Promise<FoundLock | null> {
   const servers = serversIn(bench.program.sources);
   const most = said.nodes ?? servers ?? MOST_NODES;
@@ -201,7 +195,12 @@ async function triedAs(bench: Bench, plan: Plan, said: Said): Promise<FoundLock 
   // What its options were given may be the reason why it gives no lock.
   for (const { isBare, isLong } of WAYS) {
     // One that has sent nothing may want another name, one that has set a key may want fewer options.
-    if (isBare ? problem === null : isLong && (problem !== null || !looksAtForm(bench))) continue;
+    if (
+      isBare
+        ? problem === null
+        : isLong && (problem !== null || !looksAtForm(bench.program.sources.map(({ text }) => text)))
+    )
+      continue;
     const hosts = new Hosts(said.nodes ?? Math.max(most, MOST_NODES));
     const first: Understood = {
       ...NOTHING_KNOWN,

@@ -1,4 +1,5 @@
 import { current } from '../libraries/runtime/owner.js';
+import type { Parameter } from './parameter.js';
 
 const IS_UNKNOWN = Symbol('unknown');
 
@@ -32,16 +33,18 @@ export function isUnknown(value: unknown): boolean {
  * @param known - Parts that are known.
  * @param text - What it reads as. Default `a`.
  * @param path - The names by which it was found. Default: none.
+ * @param typed - What its type says of its parts, and of what it returns. Default: nothing.
  */
 export function unknownValue(
   known: Readonly<Record<string, unknown>> = {},
   text: string = 'a',
   path: string = '',
+  { fields, type }: Pick<Parameter, 'fields' | 'type'> = UNTYPED,
 ): unknown {
   const target = (...told: readonly unknown[]): unknown => {
     calls.heard?.(told, path);
     for (const listener of calls.listeners) listener();
-    const given = resultOf(path, made);
+    const given = resultOf(path, plainOf(type, text) ?? made);
     return calls.takes === null ? given : awaitable(given, calls.takes);
   };
   const made: unknown = new Proxy(target, {
@@ -54,11 +57,20 @@ export function unknownValue(
       if (name === 'finally' || name === 'catch') return (handler: () => void) => Promise.resolve(made)[name](handler);
       if (name === Symbol.iterator) return () => elements(text).values();
       if (name === Symbol.asyncIterator) return () => oneByOne(elements(text));
-      return unknownValue({}, text, `${path}.${String(name)}`);
+      const part = fields.find((it) => it.name === name && it.isFunction);
+      return unknownValue({}, text, `${path}.${String(name)}`, part);
     },
     set: () => true,
   });
   return made;
+}
+
+const UNTYPED = { fields: [], type: '' } as const;
+
+/** What a function returns that gives a number or a text; the type of a method is what it returns. */
+function plainOf(type: string, text: string): number | string | undefined {
+  const [, plain] = /^(?:Promise(?:Like)?<\s*)?(number|string)\b[\s|]*(?:null|undefined)?\s*>?$/.exec(type) ?? [];
+  return plain === 'number' ? 1 : plain === 'string' ? text : undefined;
 }
 
 /** By acquisition, and by the name of a function: how often that was called. */
@@ -80,6 +92,25 @@ function resultOf(path: string, made: unknown): unknown {
 export const QUIET: object = new Proxy(() => QUIET, {
   get: (_, name) => (name === 'then' ? undefined : name === IS_UNKNOWN ? true : QUIET),
 });
+
+/** What is known of an answer to `fetch`: that it is one. */
+const ANSWER = {
+  ok: true,
+  status: 200,
+  statusText: 'OK',
+  text: async () => 'a',
+  json: async () => unknownValue(),
+  arrayBuffer: async () => new ArrayBuffer(1),
+};
+
+/** Stands for a server of which nothing is known. To ask it to change something is work; to read from it is not. */
+export async function unknownFetch(input: string | URL | Request, init: RequestInit = {}): Promise<Response> {
+  init.signal?.throwIfAborted();
+  const { method } = input instanceof Request ? input : init;
+  const isRead = /^(?:GET|HEAD)$/i.test(method ?? 'GET');
+  const ask = unknownValue(ANSWER, 'a', isRead ? 'fetch' : 'post') as typeof fetch;
+  return ask(input instanceof Request ? input.url : String(input), init);
+}
 
 /** The elements of a list of which nothing is known. */
 export function elements(text: string): readonly unknown[] {

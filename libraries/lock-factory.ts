@@ -24,7 +24,10 @@ export async function lockFactoryOf(
   name: string,
   make: MakeLock,
   commandTimeoutMs: number | undefined,
-  { nodes = 3, ...hooks }: Pick<LockFactory, 'tap' | 'nodeAt' | 'besides'> & { readonly nodes?: number } = {},
+  {
+    nodes = 3,
+    ...hooks
+  }: Pick<LockFactory, 'tap' | 'nodeAt' | 'otherServers' | 'besides'> & { readonly nodes?: number } = {},
 ): Promise<LockFactory> {
   await loadLua();
   const seen = noCalls();

@@ -54,6 +54,8 @@ export interface LockFactory {
   readonly tap?: Tap | undefined;
   /** The index of the node at a place that clients connect to; -1 for none. Default: nodes by their own addresses. */
   readonly nodeAt?: ((host: string, port: number) => number) | undefined;
+  /** Answers `fetch` in the place of servers that are no nodes. Default: a client that calls one is refused. */
+  readonly otherServers?: typeof fetch | undefined;
 }
 
 /** One of two libraries beside each other. */
@@ -226,6 +228,7 @@ export class Session {
       off: this.off,
       serverOf: (node: SimNode) => this.serverOf(node),
       nodeAt: this.subject.nodeAt ?? nodeAt,
+      otherServers: this.subject.otherServers ?? null,
     };
     const network = new ProcessNetwork(user, machines);
     this.networks.set(user.index, network);

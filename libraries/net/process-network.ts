@@ -13,6 +13,8 @@ interface Machines {
   serverOf(node: SimNode): Server;
   /** The index of the node at this place; -1 for none. */
   nodeAt(host: string, port: number): number;
+  /** What answers `fetch` in the place of servers that are no nodes; a run that calls one is refused where there is none. */
+  readonly otherServers: typeof fetch | null;
   /** Nodes whose machines are off. */
   readonly off: ReadonlySet<number>;
 }
@@ -82,6 +84,10 @@ export class ProcessNetwork implements Network {
     this.restMade ??= new Rest({
       connect: (url, end) => this.connect(url.hostname, HTTPS_PORT, end, url.host),
       refuses: (what) => this.user.refuses(what),
+      other: (host) => {
+        const { otherServers } = this.machines;
+        return otherServers === null || this.machines.nodeAt(host, HTTPS_PORT) >= 0 ? null : otherServers;
+      },
     });
     return this.restMade;
   }

@@ -8,6 +8,8 @@ interface RestUser {
   /** Opens a connection to the host of an address, or says that there is none. */
   connect(url: URL, end: ClientEnd): Line;
   refuses(what: string): Error;
+  /** Answers in the place of a server at this host that is no node; `null` where it is one, or none answers. */
+  other(host: string): typeof fetch | null;
 }
 
 type Words = readonly string[];
@@ -164,6 +166,9 @@ export class Rest {
 
   /** What `fetch` does in a simulated process. */
   async fetch(input: string | URL | Request, init: RequestInit = {}): Promise<Response> {
+    const { hostname } = input instanceof Request ? new URL(input.url) : urlOf(input);
+    const other = this.user.other(hostname);
+    if (other !== null) return other(input, init);
     if (input instanceof Request) throw this.user.refuses('calls fetch with a Request: give it a URL and options');
     const body: unknown = init.body ?? '';
     if (typeof body !== 'string') throw this.user.refuses('calls fetch with a body that is no string');
