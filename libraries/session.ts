@@ -285,9 +285,8 @@ export class Session {
   private learnText(text: string): void {
     if (text === this.learnt) return;
     this.learnt = text;
-    const { scripts } = this;
     const sha = sha1(toBytes(text));
-    if (!scripts.has(sha)) scripts.set(sha, text);
+    if (!this.scripts.has(sha)) this.scripts.set(sha, text);
   }
 
   /** Remembers the key of a lock. */
