@@ -17,6 +17,7 @@ it.each([
 
 it.each([
   ['await fetch(process.env.RATES_URL);', { RATES_URL: 'https://other.example' }],
+  ['await fetch(process.env.RATES_URL, process.env.RATES_TTL);', { RATES_URL: 'https://other.example' }],
   // What connects by itself is refused with the address that it uses.
   ['new Pool({ connectionString: process.env.DATABASE_URL });', {}],
 ])('says where another server is in %s, where fetch asks it', (text, expected) => {

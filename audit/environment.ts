@@ -25,15 +25,14 @@ function namesIn(sources: readonly SourceFile[]): string[] {
   return [...new Set([...names, ...USUAL])];
 }
 
-type Kind = 'rest' | 'token' | 'list' | 'url' | 'host' | 'port' | 'other';
+type Kind = 'rest' | 'token' | 'list' | 'url' | 'host' | 'port';
 
 const IS_REDIS = /REDIS|VALKEY|UPSTASH|KV|LOCK|CACHE|NODE_\d|SENTINEL|CLUSTER|KEYDB|DRAGONFLY/;
 
 function kindOf(name: string): Kind | null {
   if (/REST.*URL|UPSTASH.*URL/.test(name)) return 'rest';
   if (/REST.*TOKEN|UPSTASH.*TOKEN|KV.*TOKEN/.test(name)) return 'token';
-  if (!IS_REDIS.test(name)) return /(?:URL|URI|ENDPOINT|ORIGIN)$/.test(name) ? 'other' : null;
-  if (/TTL|TIMEOUT|PASS|USER|PREFIX|DB$|_MS$|TLS|SECRET|KEY/.test(name)) return null;
+  if (!IS_REDIS.test(name) || /TTL|TIMEOUT|PASS|USER|PREFIX|DB$|_MS$|TLS|SECRET|KEY/.test(name)) return null;
   if (/(URLS|URIS|NODES|HOSTS|SERVERS|ADDRS|ADDRESSES|ENDPOINTS|INSTANCES)$/.test(name)) return 'list';
   if (/PORT/.test(name)) return 'port';
   if (/HOST(NAME)?|ADDR$/.test(name)) return 'host';
@@ -93,6 +92,7 @@ export function readsLimit(sources: readonly SourceFile[]): boolean {
 
 /** Where another server is, which answers `fetch`. */
 export const OTHER_URL = 'https://other.example';
+const IS_PLACE = /(?:URL|URI|ENDPOINT|ORIGIN)$/;
 
 const QUERY = /\bsearchParams\.(?:get|getAll|has)\(\s*['"]([\w.-]+)['"]/g;
 
@@ -113,16 +113,15 @@ export function environmentFor(sources: readonly SourceFile[], nodes: number): R
     // Of what several may hold, that one holds it is what can be judged.
     if (areCounted && isLimit(name)) values[name] = '1';
     const kind = kindOf(name);
-    if (kind === null || (kind === 'other' && !fetches)) continue;
+    if (fetches && kind === null && IS_PLACE.test(name)) values[name] = OTHER_URL;
+    if (kind === null) continue;
     const isUsual = USUAL.includes(name);
     const nth = isUsual ? 0 : (counts.get(kind) ?? 0);
     if (!isUsual) counts.set(kind, nth + 1);
     const { host, port, url, restUrl } = addressOf(nth);
     const all = Array.from({ length: nodes }, (_, i) => addressOf(i));
     const lists = all.map((it) => (short || /HOSTS$/.test(name) ? `${it.host}:${it.port}` : it.url)).join(',');
-    values[name] = { rest: restUrl, token: 'token', list: lists, url, host, port: String(port), other: OTHER_URL }[
-      kind
-    ];
+    values[name] = { rest: restUrl, token: 'token', list: lists, url, host, port: String(port) }[kind];
   }
   return values;
 }

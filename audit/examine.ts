@@ -139,7 +139,7 @@ export async function examine(
       takenOver: isEndless(alone) && !known.counts && (await isTakenOver(bench, hosts, known, ttlMs)),
       worksRefused: ownWork && (worksAlike(alone, both[1]) || (await worksWhileRefused(subject, plays))),
       worksUnasked: ownWork && nodesAreOne(known) && worksUnasked(alone, outages.unreached?.attempt),
-      staysWithoutTtl: await staysWithoutTtl(bench, hosts, known, alone),
+      staysWithoutTtl: await staysWithoutTtl(subject),
       remembers: !ownWork && (await remembers(bench, hosts, known, ttlMs)),
       deletesLate: known.releases && nodesAreOne(known) && (await deletesLate(bench, hosts, known, ttlMs)),
       dropsTtl: known.releases && (await dropsTtl(bench, hosts, known, ttlMs)),

@@ -17,8 +17,12 @@ it('gives another name for another name', () => {
 
 it('names things as a list has them in which a file looks', () => {
   expect(['160', '320']).toContain(formed('a', ['if (![160, 320].includes(width)) return;']));
-  const texts = ["const REGIONS = new Set(['eu-west', 'us-east']);", '/^[a-z]{2}-[a-z]+$/.test(region)'];
+  const texts = [
+    "const REGIONS = new Set<string>(['eu-west', 'us-east']); if (!REGIONS.has(region)) return;",
+    '/^[a-z]{2}-[a-z]+$/.test(region)',
+  ];
   expect(['eu-west', 'us-east']).toContain(formed('a', texts));
   expect(formed('a', texts)).not.toBe(formed('b', texts));
-  expect(formed('a', ["const WORDS = ['one', 'two'];"])).toMatch(/^00000000-/);
+  // Nothing is looked for in it.
+  expect(formed('a', ["const WORDS = ['one', 'two']; if (id.length < 8) return;"])).toMatch(/^00000000-/);
 });

@@ -22,19 +22,30 @@ function numberOf(name: string, digits: number): string {
   return String(number).padStart(digits, '0').slice(-digits);
 }
 
-/** A list of texts or numbers that are written out: one of them may be asked for. */
-const LIST = /\[\s*((?:'[\w.:/-]+'|"[\w.:/-]+"|\d+)(?:\s*,\s*(?:'[\w.:/-]+'|"[\w.:/-]+"|\d+))+)\s*,?\s*\]/g;
-/** Whether something is looked for in a list, or a text has to be of some form. */
-const LOOKS =
-  /\.includes\(|new Set\b.*\(\[|\.(?:enum|picklist)\(\[|\{\d+(?:,\d*)?\}\)?\$\/|\.length\s*(?:<|!==?)\s*\d|isUUID|\buuid\b.*test\(/i;
+const ITEM = String.raw`(?:'[\w.:/-]+'|"[\w.:/-]+"|\d+)`;
+/** A list of texts or numbers that is written out, with its name, or with what is asked of it. */
+const LIST = new RegExp(
+  String.raw`(?:\b(\w{1,60})\s*(?::[^=\n]{1,60})?=\s*)?((?:new )?[\w.<>]{0,40}\()?\[\s*(${ITEM}(?:\s*,\s*${ITEM})+)\s*,?\s*\](\s*\.includes\()?`,
+  'g',
+);
+/** Whether a text has to be of some form. */
+const HAS_FORM = /\{\d+(?:,\d*)?\}\)?\$\/|\.length\s*(?:<|!==?)\s*\d|isUUID|\buuid\b.*test\(/i;
 
-/** Whether a file asks for texts of a form, or for one of a list. */
+/** Whether files ask for texts of a form, or for one of a list. */
 export function looksAtForm(texts: readonly string[]): boolean {
-  return texts.some((text) => LOOKS.test(text));
+  return texts.some((text) => HAS_FORM.test(text) || listsIn(text).length > 0);
 }
 
+/** Lists in which a file looks for something. */
 function listsIn(text: string): string[][] {
-  return [...text.matchAll(LIST)].map(([, inner = '']) => inner.split(',').map((it) => it.replace(/['"\s]/g, '')));
+  return [...text.matchAll(LIST)]
+    .filter(
+      ([, name, maker = '', , looks]) =>
+        looks !== undefined ||
+        /\.(?:enum|picklist)\($/.test(maker) ||
+        (name !== undefined && new RegExp(String.raw`\b${name}\.(?:includes|has)\(`).test(text)),
+    )
+    .map(([, , , inner = '']) => inner.split(',').map((it) => it.replace(/['"\s]/g, '')));
 }
 
 /**
@@ -43,7 +54,7 @@ function listsIn(text: string): string[][] {
  */
 export function formed(name: string, texts: readonly string[]): string {
   const forms = texts.flatMap((text) => [...text.matchAll(WHOLE)].flatMap(([, body = '', flags]) => made(body, flags)));
-  const lists = texts.filter((text) => looksAtForm([text])).flatMap(listsIn);
+  const lists = texts.flatMap(listsIn);
   const fits = (it: string): number =>
     forms.filter((one) => one.test(it)).length + lists.filter((one) => one.includes(it)).length;
   const chosen = lists.map((one) => one[Number(numberOf(name, 4)) % one.length] ?? name);

@@ -3,6 +3,7 @@ import type { Hosts } from './hosts.js';
 import { type Bench, textIn } from './load.js';
 import type { Understood } from './plan.js';
 import { type Attempt, calm, REST_MS, rehearse, use } from './rehearsal.js';
+import type { Subject } from './targeted.js';
 
 /** Nobody means to hold a lock for so long, ms. */
 const LONG_MS = 86_400_000;
@@ -36,16 +37,13 @@ export async function isTakenOver(bench: Bench, hosts: Hosts, how: Understood, t
 /**
  * Whether a key stays for ever that gets its TTL by a second command: its process dies when the first has been executed, and
  * before the second is sent.
- *
- * @param alone - How it is acquired with nothing in its way.
  */
-export async function staysWithoutTtl(bench: Bench, hosts: Hosts, how: Understood, alone: Attempt): Promise<boolean> {
+export async function staysWithoutTtl({ bench, hosts, how, ttlMs, alone }: Subject): Promise<boolean> {
   const own = alone.trial?.sent.filter(({ key }) => key === alone.trial?.key) ?? [];
   const sets = own.find(({ operation }) => operation === 'acquire');
   const expires = own.find(({ operation }) => operation === 'extend');
   // What is sent together is executed together.
   if (sets === undefined || sets.ttlMs !== null || expires === undefined || expires.atMs <= sets.atMs) return false;
-  const ttlMs = how.fixedTtlMs ?? alone.trial?.ttlMs ?? LONG_MS;
   const dies: Fault = { kind: 'client-crash', client: 'c1', atUs: (10 + expires.atMs - alone.askedMs) * 1000 - 500 };
   const attempts = await plays(bench, hosts, how, [[use(10, ttlMs, 1)], [use(LONG_MS, ttlMs, 1)]], [dies]);
   const last = attempts.find(({ client }) => client === 'c2')?.trial;

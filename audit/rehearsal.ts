@@ -1,4 +1,4 @@
-import type { LockFactory } from '../libraries/lock-factory.js';
+import type { LockFactory, Surroundings } from '../libraries/lock-factory.js';
 import { type LockUnderTest, type MakeLock, readHoldEnd } from '../libraries/lock-under-test.js';
 import { replayLibraries } from '../libraries/run.js';
 import { current } from '../libraries/runtime/owner.js';
@@ -98,10 +98,13 @@ export function factoryFor(name: string, make: MakeLock, bench: Bench, hosts: Ho
     bounds: false,
     scripts: new Map(),
     seen: noCalls(),
-    tap: bench.wire,
-    nodeAt: hosts.nodeAt,
-    otherServers: unknownFetch,
+    ...surroundingsIn(bench, hosts),
   };
+}
+
+/** What surrounds the lock of a file in each of its runs. */
+export function surroundingsIn({ wire }: Bench, { nodeAt }: Hosts): Surroundings {
+  return { tap: wire, nodeAt, otherServers: unknownFetch };
 }
 
 /** Uses a lock in a world in which nothing goes wrong, and says what became of each acquisition. */

@@ -11,8 +11,8 @@ import { kindsFor, promiseOf, type Trouble, troublesFor } from './cases.js';
 import { lockMaker, plansFor, READER } from './drive.js';
 import type { Bench } from './load.js';
 import { firstLineOf, ProcessExit } from './program.js';
+import { surroundingsIn } from './rehearsal.js';
 import type { FoundLock } from './understand.js';
-import { unknownFetch } from './unknown.js';
 
 /** A schedule on which a lock fails, the first of its kind. */
 export interface Failing {
@@ -138,9 +138,7 @@ export async function searchAudit(
   limits: SearchLimits,
 ): Promise<Searched> {
   const factory = await lockFactoryOf(bench.program.name, lockMaker(bench, how, plansFor(how, [READER])), undefined, {
-    tap: bench.wire,
-    nodeAt: hosts.nodeAt,
-    otherServers: unknownFetch,
+    ...surroundingsIn(bench, hosts),
     nodes: Math.max(3, how.nodes, hosts.met),
   });
   // What is sent for the first time within a run would make the next one another.

@@ -192,15 +192,11 @@ async function triedAs(bench: Bench, plan: Plan, said: Said): Promise<FoundLock 
   const most = said.nodes ?? servers ?? MOST_NODES;
   const isOpen = said.nodes === undefined && servers === null;
   let problem: NotGivenError | null = null;
+  const texts = bench.program.sources.map(({ text }) => text);
   // What its options were given may be the reason why it gives no lock.
   for (const { isBare, isLong } of WAYS) {
     // One that has sent nothing may want another name, one that has set a key may want fewer options.
-    if (
-      isBare
-        ? problem === null
-        : isLong && (problem !== null || !looksAtForm(bench.program.sources.map(({ text }) => text)))
-    )
-      continue;
+    if (isBare ? problem === null : isLong && (problem !== null || !looksAtForm(texts))) continue;
     const hosts = new Hosts(said.nodes ?? Math.max(most, MOST_NODES));
     const first: Understood = {
       ...NOTHING_KNOWN,

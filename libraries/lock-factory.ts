@@ -12,6 +12,9 @@ export type { LockFactory } from './session.js';
 /** What commands of connections reject after, ms, unless something else is asked for. */
 export const COMMAND_TIMEOUT_MS = 500;
 
+/** What listens to the clients of a lock, and where they find what they connect to. */
+export type Surroundings = Pick<LockFactory, 'tap' | 'nodeAt' | 'otherServers'>;
+
 /**
  * A client that can be run. It goes once through all that it can do, with nothing in its way: its scripts are known from
  * then on, and are in the caches of nodes at the beginning of a run, as on servers that have been in use. Once more it
@@ -24,10 +27,7 @@ export async function lockFactoryOf(
   name: string,
   make: MakeLock,
   commandTimeoutMs: number | undefined,
-  {
-    nodes = 3,
-    ...hooks
-  }: Pick<LockFactory, 'tap' | 'nodeAt' | 'otherServers' | 'besides'> & { readonly nodes?: number } = {},
+  { nodes = 3, ...hooks }: Surroundings & Pick<LockFactory, 'besides'> & { readonly nodes?: number } = {},
 ): Promise<LockFactory> {
   await loadLua();
   const seen = noCalls();

@@ -166,13 +166,12 @@ export class Rest {
 
   /** What `fetch` does in a simulated process. */
   async fetch(input: string | URL | Request, init: RequestInit = {}): Promise<Response> {
-    const { hostname } = input instanceof Request ? new URL(input.url) : urlOf(input);
-    const other = this.user.other(hostname);
+    const url = urlOf(input instanceof Request ? input.url : input);
+    const other = this.user.other(url.hostname);
     if (other !== null) return other(input, init);
     if (input instanceof Request) throw this.user.refuses('calls fetch with a Request: give it a URL and options');
     const body: unknown = init.body ?? '';
     if (typeof body !== 'string') throw this.user.refuses('calls fetch with a body that is no string');
-    const url = urlOf(input);
     const asked = askedBy(url, body, init.headers);
     const { signal } = init;
     signal?.throwIfAborted();
