@@ -9,13 +9,13 @@ import { About, Header } from './header.js';
 import { Inspector } from './inspector.js';
 import { type Action, actionOf, Help, keysFor } from './keys.js';
 import { Legend } from './legend.js';
-import type { Place } from './link.js';
+import { fragmentOf, type Place, placeOf } from './link.js';
 import { beginning, indexOf, isMove, type Move, moved, type Opened, rerun } from './model.js';
 import { PictureView } from './picture-view.js';
 import { Settings } from './settings.js';
 import type { Engine } from './start-engine.js';
 import { EventTable, Filter } from './table.js';
-import { usePlace, useWidth } from './use-place.js';
+import { useAddress, useWidth } from './use-address.js';
 import { type Play, usePlay } from './use-play.js';
 import { useRuns } from './use-runs.js';
 import { WindowBar } from './window-bar.js';
@@ -24,7 +24,11 @@ import { beyond, useWindows, type Windows } from './windows.js';
 /** The whole page. Its state is its address. */
 export function App({ payload, first }: { readonly payload: Payload; readonly first: Opened }): JSX.Element {
   const other = payload.source.kind === 'schedule' ? payload.source.other : null;
-  const [place, setPlace] = usePlace(other !== null);
+  const comparing = other !== null;
+  const [place, setPlace] = useAddress(
+    (fragment) => placeOf(fragment, comparing),
+    (state: Place) => fragmentOf(state, comparing),
+  );
   const width = useWidth();
   const field = useRef<HTMLInputElement>(null);
   const windows = useWindows(payload, place.event);

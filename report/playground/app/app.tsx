@@ -2,7 +2,8 @@ import type { JSX } from 'preact';
 import { useEffect } from 'preact/hooks';
 import { SAFETY } from '../../../properties/property-lists.js';
 import type { Schedule } from '../../../scenarios/index.js';
-import type { Address, Tab } from '../address.js';
+import { useAddress } from '../../viewer/use-address.js';
+import { type Address, addressOf, fragmentOf, type Tab } from '../address.js';
 import type { Stored } from '../catalogue.js';
 import { DEMONSTRATION_TEXTS, type SearchTexts } from '../settings.js';
 import type { TourStep, TourStop } from '../tour.js';
@@ -15,7 +16,6 @@ import { SearchForm } from './search-form.js';
 import { Status } from './status.js';
 import { TAB_WORDS, Top } from './top.js';
 import { TourView } from './tour-view.js';
-import { useAddress } from './use-address.js';
 import { keyOf, useCurrent } from './use-current.js';
 import { useWork } from './use-work.js';
 import type { Job } from './work.js';
@@ -32,7 +32,7 @@ const NO_RUN: Partial<Address> = { scenario: '', run: '', also: [], with: [], ev
 /** The whole playground. Its state is its address. */
 export function App(props: { readonly scenarios: readonly Stored[]; readonly tour: readonly TourStop[] }): JSX.Element {
   const { scenarios, tour } = props;
-  const [address, setAddress] = useAddress();
+  const [address, setAddress] = useAddress(addressOf, fragmentOf);
   const go = (change: Partial<Address>): void => setAddress((now) => ({ ...now, ...change }));
   const current = useCurrent(address, scenarios);
   const show = async (schedule: Schedule, about: Partial<Shown>, change: Partial<Address> = {}): Promise<void> => {
