@@ -221,7 +221,7 @@ export class LibraryMonitors extends Monitors {
 
   override keySet(node: number, key: number, token: number, now: TrueTime): void {
     this.judges.keys.keySet(node, key, token, now);
-    this.judges.calls.keySet(token);
+    this.judges.calls.keySet(token, now);
     super.keySet(node, key, token, now);
   }
 

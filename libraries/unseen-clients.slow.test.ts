@@ -26,6 +26,7 @@ const HARD: Readonly<Record<string, readonly string[]>> = {
   tenth: ['cabinet', 'fleet', 'harbour', 'nest', 'slot'],
   thirteenth: ['kelp', 'tundra', 'umber', 'acorn', 'violet'],
   fifteenth: ['okavango'],
+  seventeenth: ['volga'],
 };
 const STRIDE = 12;
 

@@ -30,6 +30,9 @@ export interface Ways {
 /** A client that asks by itself has a lock that long after its call, µs. */
 const PATIENCE_US = 15_000_000;
 
+/** Who has sent nothing for this long waits for something, and asks no more, µs. */
+const ASKS_US = 5_000_000;
+
 /** Answers take less time than this, if there are any, µs. */
 const LONG_US = 1_000_000;
 
@@ -53,6 +56,7 @@ export class Calls {
     Command,
     { readonly client: ProcessName; readonly to: NodeSet; readonly sentUs: number }
   >();
+  private readonly sentAt = new Map<ProcessName, TrueTime>();
   private readonly asked = new Map<SimLock, Asked>();
   /** Those of them that are not over. */
   private readonly open = new Set<Asked>();
@@ -76,7 +80,7 @@ export class Calls {
     for (const other of this.open) {
       if (other.lock.gone || !sharesResource(other.lock, lock)) continue;
       isAlone = false;
-      other.isAlone = false;
+      this.joined(other, now);
       this.overlap ||= other.lock.client === lock.client;
     }
     const reached = this.ways.reachedBy(lock.client.index);
@@ -107,15 +111,32 @@ export class Calls {
   }
 
   /** Somebody's key has come to a node: who asks for the same resource is not alone. */
-  keySet(token: number): void {
+  keySet(token: number, now: TrueTime): void {
     const owner = this.world.ownerOf(token);
     if (owner === null) return;
     for (const it of this.open)
-      if (!it.hasReturned && it.lock !== owner && sharesResource(owner, it.lock)) it.isAlone = false;
+      if (!it.hasReturned && it.lock !== owner && sharesResource(owner, it.lock)) this.joined(it, now);
+  }
+
+  /** Who asks is no longer alone. By then it may have been for too long, if it has kept asking. */
+  private joined(it: Asked, now: TrueTime): void {
+    const { lock, hasReturned } = it;
+    const asks = now - (this.sentAt.get(lock.client.name) ?? 0) < ASKS_US;
+    if (asks && !hasReturned && !lock.gone) this.waited(it, now);
+    it.isAlone = false;
+  }
+
+  private waited(it: Asked, now: TrueTime): void {
+    const { lock, sinceUs } = it;
+    if (now - sinceUs < PATIENCE_US || !this.hadToGetIt(it, now)) return;
+    const forS = Math.floor((now - sinceUs) / 1_000_000);
+    const detail = `${lock.client.name} has asked for ${forS} s for ${this.freeLock(lock, now)}`;
+    this.tell('unavailable', lock, now, detail);
   }
 
   sent(lock: SimLock, to: NodeSet, command: Command, now: TrueTime): void {
     this.unanswered.set(command, { client: lock.client.name, to, sentUs: now });
+    this.sentAt.set(lock.client.name, now);
   }
 
   /** A process hears the answer to a command. */
@@ -201,22 +222,8 @@ export class Calls {
   /** @param hanging - Processes that wait, and do nothing. */
   finished(hanging: readonly ProcessName[], now: TrueTime): void {
     for (const it of this.asked.values()) {
-      const { lock, sinceUs, hasReturned } = it;
-      if (
-        hasReturned ||
-        hanging.includes(lock.client.name) ||
-        lock.gone ||
-        now - sinceUs < PATIENCE_US ||
-        !this.hadToGetIt(it, now)
-      )
-        continue;
-      const forS = Math.floor((now - sinceUs) / 1_000_000);
-      this.tell(
-        'unavailable',
-        lock,
-        now,
-        `${lock.client.name} has asked for ${forS} s for ${this.freeLock(lock, now)}`,
-      );
+      const { lock, hasReturned } = it;
+      if (!hasReturned && !lock.gone && !hanging.includes(lock.client.name)) this.waited(it, now);
     }
   }
 

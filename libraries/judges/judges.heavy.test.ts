@@ -135,6 +135,22 @@ it('tells of a free lock that is not given, to one who asks alone, with a majori
   expect(await found(make, majority)).toEqual([]);
 });
 
+it('tells of a free lock that one asks for again and again, alone for long enough, before another asks', async () => {
+  const asking: Schedule['clients'][number]['locks'] = [plan(1_000_000, 400_000, { ttlMs: 10_000 })];
+  const later = (atUs: number): typeof asking => [plan(atUs, 400_000, { ttlMs: 10_000 })];
+  const make = lockWith({ quorum: (nodes) => nodes, pauseMs: () => 100 });
+  const foundBy = async (atUs: number, faults: readonly Fault[]): Promise<string[]> => {
+    const schedule = scheduleOf([asking, later(atUs)], { faults, untilUs: 30_000_000 });
+    const { violations } = await replayLibraries(await lockFactoryOf('a lock', make, 500), schedule);
+    return violations.filter(({ clients }) => clients.includes('c1')).map((it) => `${kindOf(it)}: ${it.detail}`);
+  };
+  const dead: Fault = { kind: 'crash', node: 'n0', atUs: 0, restartAfterUs: null };
+  const told = 'unavailable: c1 has asked for 18 s for a, which nobody has, with 4 of 5 nodes in order';
+  expect(await foundBy(19_000_000, [dead])).toEqual([told]);
+  expect(await foundBy(10_000_000, [dead])).toEqual([]);
+  expect(await foundBy(19_000_000, [])).toEqual([]);
+});
+
 it('takes a lock for no free one whose SET arrives long after its attempt, and after its DEL', async () => {
   const fates = ['n0', 'n1', 'n2'].flatMap((node): Fate[] => [
     { client: 'c1', operation: 'acquire', node, direction: 'request', delayUs: 9_900_000 },
