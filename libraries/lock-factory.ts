@@ -12,8 +12,8 @@ export type { LockFactory } from './session.js';
 /** What commands of connections reject after, ms, unless something else is asked for. */
 export const COMMAND_TIMEOUT_MS = 500;
 
-/** What listens to the clients of a lock, and where they find what they connect to. */
-export type Surroundings = Pick<LockFactory, 'tap' | 'nodeAt' | 'otherServers'>;
+/** What listens to the clients of a lock, where they find what they connect to, and what is stored there. */
+export type Surroundings = Pick<LockFactory, 'tap' | 'nodeAt' | 'otherServers' | 'stored'>;
 
 /**
  * A client that can be run. It goes once through all that it can do, with nothing in its way: its scripts are known from

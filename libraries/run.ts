@@ -74,6 +74,9 @@ const CIRCLE_US = 100_000;
 /** A client that runs so many immediates in one instant waits for that instant to end. */
 const MOST_IMMEDIATES = 20_000;
 
+/** The token of who has none. */
+const NOBODY = 0;
+
 /** One run that is under way. */
 class Running {
   readonly world: World;
@@ -81,6 +84,7 @@ class Running {
   private readonly session: Session;
   /** What libraries did to it, as they were made or later, is undone. */
   private readonly restoreExitCode = keepExitCode();
+  private readonly stored: readonly (readonly string[])[];
   private readonly watch: ((run: RunSoFar) => void) | undefined;
   /** How many immediates have run in this instant. */
   private immediates = 0;
@@ -91,6 +95,7 @@ class Running {
   constructor(subject: LockFactory, setup: Setup, adversary: Adversary, options: LibraryRunOptions) {
     this.monitors = new LibraryMonitors(setup);
     this.watch = options.watch;
+    this.stored = subject.stored ?? [];
     let session: Session | null = null;
     this.world = new World(setup, adversary, this.monitors, options.trace ?? false, (seat) => {
       session ??= new Session(subject, seat.context, this.monitors, options.extendsItself ?? false);
@@ -106,6 +111,7 @@ class Running {
   /** Gives what to call when the last event was drained. */
   begin(): () => void {
     this.world.begin();
+    this.fill();
     if (this.world.setup.cluster.clocks.some(({ ratePpm }) => ratePpm !== 0)) this.monitors.clocksDiffer();
     const { seen, origins } = this.session;
     const restore = [this.restoreExitCode, catchErrors('unhandledRejection'), catchErrors('uncaughtException')];
@@ -115,6 +121,14 @@ class Running {
       origins?.stop();
       for (const it of restore) it();
     };
+  }
+
+  /** What is stored before a run is no lock's. */
+  private fill(): void {
+    const { session, world } = this;
+    for (const node of world.nodes)
+      for (const argv of this.stored)
+        session.serverOf(node).execute(argv, { node, now: world.now, names: session.names, by: NOBODY });
   }
 
   /** Lets the next event happen that library code takes part in, or what is left of the last. */

@@ -40,7 +40,7 @@ export interface LockFactory {
   readonly areScriptsKnown?: boolean;
   /** What its clients have done so far, in all runs. */
   readonly seen: Seen;
-  /** Kinds of failure that it never promised to avoid, and that are not told; none where left out. */
+  /** Kinds of failure that it never promised to avoid, and that are not told. Default: none. */
   readonly notPromised?: readonly ViolationKind[];
   /** Limits of locks on one node that were met. They count as failures where this is left out. */
   readonly limits?: Set<Limit>;
@@ -50,6 +50,8 @@ export interface LockFactory {
   readonly admits?: number;
   /** Of two libraries beside each other: them. Only what the first holds is judged then. */
   readonly members?: readonly [Member, Member];
+  /** Commands that each node has carried out before a run. Default: none. */
+  readonly stored?: readonly (readonly string[])[];
   /** Listens to its clients' own connections. */
   readonly tap?: Tap | undefined;
   /** The index of the node at a place that clients connect to; -1 for none. Default: nodes by their own addresses. */
@@ -325,14 +327,11 @@ export class Session {
 
   /** A client acquires with a token that another has used, whose lock may still be there. */
   sharesToken(lock: SimLock, owner: SimLock): void {
-    if (owner.gone || this.isOver(owner) || this.shared.has(lock)) return;
+    const isOver = ['failed', 'released'].includes(owner.state.phase);
+    if (owner.gone || isOver || this.shared.has(lock)) return;
     this.shared.add(lock);
     const detail = `${lock.client.name} acquires with the token of ${owner.client.name}, whose lock is not over`;
     this.told.push(failure('token', [owner, lock], this.context.now, detail));
-  }
-
-  private isOver({ state }: SimLock): boolean {
-    return state.phase === 'failed' || state.phase === 'released';
   }
 
   /** The signal of `using` aborts this long after the call has returned, µs. */

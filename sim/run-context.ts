@@ -46,7 +46,8 @@ export class RunContext {
     this.tokens = 1;
   }
 
-  newToken(lock: SimLock): number {
+  /** A token of a lock; of nobody where it is `null`. */
+  newToken(lock: SimLock | null): number {
     const token = this.tokens++;
     if (token < this.owners.length) this.owners[token] = lock;
     else this.owners.push(lock);

@@ -4,7 +4,7 @@ import type { Names } from './node-keyspace.js';
 /** What of a world gives numbers. */
 interface Numbering {
   keyOf(key: string): number;
-  newToken(lock: SimLock): number;
+  newToken(lock: SimLock | null): number;
 }
 
 /** The strings of a run and their numbers: a token is any value that was ever stored, or offered, by a lock. */
@@ -12,7 +12,7 @@ export class RunNames implements Names {
   private readonly numbering: Numbering;
   private readonly tokens = new Map<string, number>();
   private readonly values: string[] = [];
-  /** The lock whose command is being carried out: what it stores for the first time is its own. */
+  /** The lock whose command is being carried out: what it stores for the first time is its own. `null` before a run begins. */
   lock: SimLock | null = null;
 
   constructor(numbering: Numbering) {
@@ -28,12 +28,12 @@ export class RunNames implements Names {
   }
 
   /** The token of a value, which is this lock's if nobody has used it yet. */
-  claimFor(value: string, lock: SimLock): number {
+  claimFor(value: string, lock: SimLock | null): number {
     return this.tokens.get(value) ?? this.renew(value, lock);
   }
 
   /** Gives a value that was used before to another lock. */
-  renew(value: string, lock: SimLock): number {
+  renew(value: string, lock: SimLock | null): number {
     const token = this.numbering.newToken(lock);
     this.tokens.set(value, token);
     this.values[token] = value;
@@ -41,9 +41,6 @@ export class RunNames implements Names {
   }
 
   tokenOf(value: string): number {
-    const known = this.tokens.get(value);
-    if (known !== undefined) return known;
-    if (this.lock === null) throw new Error('a value without a lock');
     return this.claimFor(value, this.lock);
   }
 
