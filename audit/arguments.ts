@@ -3,7 +3,7 @@ import { type Modes, modeFor, saysMode } from './modes.js';
 import type { Parameter } from './parameter.js';
 import { hasClient, isAddress, isId, isListType, namesResource, type Role, roleOf } from './roles.js';
 import { unitIn } from './units.js';
-import { calls, elements, partlyKnown, QUIET, unknownValue } from './unknown.js';
+import { calls, elements, partlyKnown, QUIET, requiredValue, unknownValue } from './unknown.js';
 
 /** What a call of the lock may be given. */
 export interface Given {
@@ -23,6 +23,8 @@ export interface Given {
   readonly library: unknown;
   /** What is run under the lock. */
   readonly work?: (...given: readonly unknown[]) => unknown;
+  /** Aborts when a call that goes on until then is to end. */
+  readonly stop?: AbortSignal;
   /** What is told by a callback of Node's style. */
   readonly callback?: (error: unknown, result: unknown) => void;
   /** The answer to a request. */
@@ -156,6 +158,8 @@ function argumentFor(parameter: Parameter, given: Given, isRelease: boolean): un
       const work = given.work ?? needed(unknownValue({}, 'a', name));
       return work !== undefined && isListType(parameter.type) ? [work] : work;
     }
+    case 'signal':
+      return needed(given.stop);
     case 'callback':
       return given.callback;
     case 'descriptor':
@@ -236,6 +240,8 @@ function serviceWith(client: object): unknown {
 /** What reads as a text is one: what is sent to Redis, it is part of. */
 function unknownFor(parameter: Parameter): unknown {
   const { name, type } = parameter;
+  const required = type === '' ? requiredValue(name, 'a') : undefined;
+  if (required !== undefined) return required;
   return /^string\b(?!\s*\[)/.test(type) || /prefix|namespace|version|region/i.test(name)
     ? textFor(name, 'a')
     : unknownValue({}, 'a', name, parameter);

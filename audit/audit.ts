@@ -29,6 +29,7 @@ import { isCache } from './targeted.js';
 import { understoodIn } from './telling.js';
 import { type FoundLock, type Said, understand } from './understand.js';
 import { FIRST_TTL_MS } from './units.js';
+import { calls, requiredTypes } from './unknown.js';
 import { Wire } from './wire.js';
 
 /** What is to be audited, and how; plain, so that it can be sent to a worker. */
@@ -124,6 +125,7 @@ async function audited(plan: AuditPlan, tell: Tell, isStopped: () => boolean): P
   const program = await Program.load(plan.path);
   Object.assign(process.env, environmentFor(program.sources, plan.nodes ?? serversIn(program.sources) ?? MOST_NODES));
   keepClassesOfNodeRedis(plan.path);
+  calls.types = requiredTypes(program.sources.map(({ text }) => text));
   const guessed = clientKindIn(program.sources);
   const kinds =
     plan.client === undefined
@@ -184,7 +186,8 @@ async function firstUnderstood(
   let problem: unknown = null;
   for (const kind of kinds) {
     try {
-      const bench = { program, wire: new Wire(), clients: await loadClient(kind, program.path), scripts: new Map() };
+      const clients = await loadClient(kind, program.path);
+      const bench: Bench = { program, wire: new Wire(), clients, scripts: new Map(), stored: [] };
       return [bench, await understand(bench, said)];
     } catch (error) {
       problem ??= error;

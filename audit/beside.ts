@@ -1,12 +1,16 @@
 import type { Fault } from '../scenarios/index.js';
 import type { Defect } from './defect.js';
 import type { Hosts } from './hosts.js';
+import { exceedsTtl } from './limits.js';
 import type { Bench } from './load.js';
+import { releasesBeside } from './parts.js';
 import { nameOfPlan, type Plan, type Understood, whereOf } from './plan.js';
 import { type Attempt, calm, REST_MS, rehearse, use } from './rehearsal.js';
-import { KEEPS_LATE_GRANT, LETS_CALLS_IN, RELEASES_REFUSED, STALE_READ } from './shown-defects.js';
-import { isKeptLate, isWork } from './targeted.js';
+import { LETS_CALLS_IN, RELEASES_REFUSED, STALE_READ, valueOfProcess } from './shown-defects.js';
+import { withStored } from './stored.js';
+import { isWork, keptLate } from './targeted.js';
 import { isSameValue, type Touch, touchesIn } from './touches.js';
+import { calls } from './unknown.js';
 
 /** What a function does with Redis under its lock, as one of its runs shows. */
 interface Worked {
@@ -42,20 +46,40 @@ export async function functionDefects(subject: Subject, plans: readonly Plan[]):
   if (nodes > 1 || admits > 1 || counts) return [];
   const functions = functionsIn(plans, subject.how.plan);
   const found = [...(functions.length > 1 ? await lostChanges(subject, functions) : [])];
+  const { finds } = calls;
   for (const plan of functions) {
-    const two = await twoProcesses(subject, plan);
-    const defect = (two && (await ofTwoCalls(two))) ?? (await staleRead(subject, plan));
+    calls.finds = true;
+    const own = await withData(subject, plan);
+    const two = await twoProcesses(own, plan);
+    const defect =
+      (two && (await ofTwoCalls(two))) ??
+      (await staleRead(own, plan)) ??
+      (await releasesBeside(own, plan)) ??
+      (await exceedsTtl(own, plan));
     if (defect === null) continue;
     found.push({ ...defect, where: whereOf(subject.bench.program, plan) });
     break;
   }
+  calls.finds = finds;
   return found;
+}
+
+/** The same with what a function reads stored, where it does more then. */
+async function withData(subject: Subject, plan: Plan): Promise<Subject> {
+  const bench = { ...subject.bench };
+  const own = { ...subject, bench };
+  const run = async (): Promise<Attempt | null> => (await played(own, [{ plan, atMs: 10 }]))[0] ?? null;
+  const alone = await run();
+  if (alone !== null) await withStored(bench, alone, run);
+  return own;
 }
 
 /** Calls of one function by two processes, at these times. */
 interface TwoProcesses {
   /** TTL of its key. */
   readonly ttlMs: number;
+  /** Parts of its work, at least 1. */
+  readonly parts: number;
   /** @param workMs - What each part of its work takes. Default: half a TTL. */
   readonly plays: (own: readonly number[], other: readonly number[], workMs?: number) => Promise<Played>;
 }
@@ -72,11 +96,12 @@ async function twoProcesses({ bench, hosts, how }: Subject, plan: Plan): Promise
     };
   const [alone] = await playing(how.fixedTtlMs ?? GAP_MS)([10], []);
   const ttlMs = alone?.trial?.ttlMs ?? null;
-  return ttlMs === null || alone?.trial?.isGranted !== true ? null : { ttlMs, plays: playing(ttlMs) };
+  const parts = Math.max(1, alone?.trial?.calls.length ?? 0);
+  return ttlMs === null || alone?.trial?.isGranted !== true ? null : { ttlMs, parts, plays: playing(ttlMs) };
 }
 
 /** What is wrong where two calls of a function meet. */
-async function ofTwoCalls({ ttlMs, plays }: TwoProcesses): Promise<Defect | null> {
+async function ofTwoCalls({ ttlMs, parts, plays }: TwoProcesses): Promise<Defect | null> {
   const both = await plays([10, 10 + ttlMs / 8], [10 + ttlMs / 4]);
   const [first, second] = both.filter((it) => it?.client === 'c1');
   // A refused call deletes the key of the other call of its process, and a second process gets in.
@@ -88,15 +113,29 @@ async function ofTwoCalls({ ttlMs, plays }: TwoProcesses): Promise<Defect | null
     return holder?.trial?.isGranted === true && other?.isGranted === true && other.grantedMs < endMs;
   };
   if (isRefused && getsIn(both) && !getsIn(await plays([10], [10 + ttlMs / 4]))) return RELEASES_REFUSED;
-  if (both.some((it) => it?.trial?.sent.some(({ operation }) => operation === 'extend'))) {
-    const attempts = await plays([10], [100], 4 * ttlMs);
-    const late = attempts.find((it) => it?.client === 'c2');
-    if (isKeptLate(late, ttlMs)) return KEEPS_LATE_GRANT;
+  const isExtended = both.some((it) => it?.trial?.sent.some(({ operation }) => operation === 'extend'));
+  const late = keptLate(await plays([10], [100], isExtended ? 4 * ttlMs : 0.9 * ttlMs), ttlMs);
+  if (late !== null) return late;
+  if (worksBeside(first, second, ttlMs / 2)) {
+    // Readers, and what admits several, let those of other processes in, too.
+    const [one, another] = await plays([10], [10 + ttlMs / 8]);
+    return worksBeside(one, another, ttlMs / 2) ? null : LETS_CALLS_IN;
   }
-  if (!worksBeside(first, second, ttlMs / 2)) return null;
-  // Readers, and what admits several, let those of other processes in, too.
-  const [one, another] = await plays([10], [10 + ttlMs / 8]);
-  return worksBeside(one, another, ttlMs / 2) ? null : LETS_CALLS_IN;
+  const value = first?.trial?.value ?? '';
+  if (value !== '' && value === second?.trial?.value) {
+    const overdue = await plays([10, 10 + 1.1 * ttlMs], [10 + 1.6 * ttlMs], (1.5 * ttlMs) / parts);
+    if (getsInBeside(overdue)) return valueOfProcess(value);
+  }
+  return null;
+}
+
+/** Whether another process gets in while the second call of the first has the same key, and its TTL lasts. */
+function getsInBeside(attempts: Played): boolean {
+  const [, second] = attempts.filter((it) => it?.client === 'c1');
+  const other = attempts.find((it) => it?.client === 'c2')?.trial;
+  const own = second?.trial;
+  if (second?.held == null || own?.isGranted !== true || other?.isGranted !== true) return false;
+  return other.key === own.key && other.grantedMs < Math.min(second.leftMs, own.grantedMs + (own.ttlMs ?? 0));
 }
 
 /**

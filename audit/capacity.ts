@@ -1,5 +1,4 @@
 import type { LockPlan } from '../scenarios/index.js';
-import { isOwnWork } from './cases.js';
 import { countsHolders, isLimit, readsLimit } from './environment.js';
 import type { Hosts } from './hosts.js';
 import type { Bench } from './load.js';
@@ -53,7 +52,7 @@ function isTold({ program: { shapes, sources } }: Bench): boolean {
 /** Of what a lock lets in on its own, one after the other and with nothing in the way, how many may hold it. */
 export async function capacityOf(bench: Bench, hosts: Hosts, how: Understood, ttlMs: number): Promise<Capacity> {
   const { sources } = bench.program;
-  if (how.nodes > 1 || isOwnWork(how) || !countsHolders(sources) || how.plan.shared !== undefined) return ONE;
+  if (how.nodes > 1 || !countsHolders(sources) || how.plan.shared !== undefined) return ONE;
   const untilUs = (6 * ttlMs + 2 * REST_MS) * 1000;
   const playing = (uses: readonly LockPlan[]): Promise<Attempt[]> =>
     rehearse(

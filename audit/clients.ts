@@ -3,6 +3,7 @@ import { pathToFileURL } from 'node:url';
 import type { NodeAddress } from '../libraries/net/addresses.js';
 import { InputError } from '../scenarios/input-error.js';
 import type { SourceFile } from './shapes.js';
+import { takeTexts } from './texts.js';
 
 /** Clients that a lock may be handed. */
 export const CLIENT_KINDS = ['ioredis', 'node-redis', 'upstash', 'iovalkey'] as const;
@@ -65,6 +66,7 @@ export interface ClientMaker {
 export async function loadClient(kind: ClientKind, path: string): Promise<ClientMaker> {
   const name = PACKAGES[kind];
   const library = (await moduleNear(name, path)) as Readonly<Record<string, unknown>>;
+  takeTexts(library);
   return { kind, library, make: (address, nodes) => MAKERS[kind](library, address, nodes) };
 }
 

@@ -7,7 +7,7 @@ import { leavingDefects } from './readers.js';
 import type { Attempt } from './rehearsal.js';
 import { refusedDefects, releaseDefects, sharedDefects } from './release-defects.js';
 import type { Said } from './said.js';
-import { DROPS_TTL, GOES_ON, MISTAKES_ANSWERS, REMEMBERS } from './shown-defects.js';
+import { DROPS_TTL, GOES_ON, LEADS_ON, MISTAKES_ANSWERS, REMEMBERS, valueOfProcess } from './shown-defects.js';
 import type { FoundLock } from './understand.js';
 import { unitDefects } from './unit-defects.js';
 import { seconds } from './words.js';
@@ -201,15 +201,7 @@ function valueDefects(
       },
     ];
   if (sameValue === null || !releases) return [];
-  return [
-    {
-      id: 'value-of-process',
-      sentence: `all acquisitions of one process store the same value (${JSON.stringify(sameValue.slice(0, 40))}), so that the release of one whose key has expired deletes the key of the next`,
-      fix: 'store a random token for each acquisition, and compare it on release',
-      brings: EXCLUSION,
-      isShown: deletesNext,
-    },
-  ];
+  return [{ ...valueOfProcess(sameValue), isShown: deletesNext }];
 }
 
 function failoverDefects({ lostInFailover }: FoundLock['seen']): Defect[] {
@@ -258,7 +250,7 @@ function extensionDefects(seen: FoundLock['seen'], renews: boolean): Defect[] {
       isShown: false,
       takes: 'expired',
     });
-  if (seen.revives)
+  if (seen.revives || seen.revivesUntold)
     found.push({
       id: 'revives-lock',
       sentence:
@@ -370,8 +362,11 @@ function lifetimeDefects({ acquire, extensions }: Commands, seen: FoundLock['see
   ];
 }
 
-function workDefects({ ownWorkMs, alone, thrown, goesOnUntold }: FoundLock['seen'], releases: boolean): Defect[] {
-  const found: Defect[] = goesOnUntold ? [GOES_ON] : [];
+function workDefects(
+  { ownWorkMs, alone, thrown, goesOnUntold, leadsOn }: FoundLock['seen'],
+  releases: boolean,
+): Defect[] {
+  const found: Defect[] = [...(goesOnUntold ? [GOES_ON] : []), ...(leadsOn ? [LEADS_ON] : [])];
   const ttlMs = alone.trial?.ttlMs ?? null;
   if (ownWorkMs !== null && ttlMs !== null && ownWorkMs > ttlMs)
     found.push({

@@ -9,11 +9,11 @@ import { environmentFor } from './environment.js';
 import { formed } from './forms.js';
 import { answerOf, beliefOf, comparedBeliefOf, isLike, isRefusal, releaserIn } from './held.js';
 import { type Bench, beginIn, follow, type Loaded, loadIn, methodOf } from './load.js';
-import { getsLock } from './own-work.js';
+import { getsLock, stopped } from './own-work.js';
 import { type Plan, type Step, saysWhether, takerIn, type Understood } from './plan.js';
 import { exportsOf, insideOf } from './program.js';
 import { responseOf } from './response.js';
-import { namesResource } from './roles.js';
+import { namesResource, roleOf } from './roles.js';
 import { type Trial, usable } from './wire.js';
 import { enter } from './work.js';
 import { lockOfWork } from './work-lock.js';
@@ -49,10 +49,6 @@ const LOOKS_WHETHER_CONNECTED =
 
 /** Within this clients are connected, ms of simulated time. */
 const CONNECTING_MS = 100;
-
-function isThing(value: unknown): value is object {
-  return typeof value === 'object' && value !== null;
-}
 
 function later(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
@@ -99,6 +95,8 @@ const LATE_SHARE = 0.4;
 
 /** The least that a lock may be held for, ms. */
 const LEAST_MS = 0.001;
+
+type Extender = { readonly it: Callable; readonly name: string; readonly owner: unknown };
 
 class LockUser {
   private readonly bench: Bench;
@@ -183,7 +181,12 @@ class LockUser {
     base.named = taker.parameters.map(({ name }) => name);
     const acquiring = { ...base, isAcquiring: true };
     if (plan.use === 'with') return this.runsWork(trial, key, acquiring, taker);
-    if (isOwnWork) return this.worksItself(trial, callOf(taker, { ...acquiring, response: responseOf().it }));
+    if (isOwnWork) {
+      const stop = new AbortController();
+      const done = callOf(taker, { ...acquiring, response: responseOf().it, stop: stop.signal });
+      trial.loops = taker.parameters.some((it) => roleOf(it) === 'signal' && !it.isOptional);
+      return this.worksItself(trial, done, stop);
+    }
     const owner: unknown = plan.take === '' ? this.besides : target;
     const given: unknown = await callOf(taker, acquiring);
     // What gives its own object gives nothing that tells one lock from another.
@@ -262,17 +265,18 @@ class LockUser {
   }
 
   /** The function does its own work; what it sends at the end of it is kept back until that is over. */
-  private async worksItself(trial: Trial, done: Promise<unknown>): Promise<HeldByFile | null> {
+  private async worksItself(trial: Trial, done: Promise<unknown>, stop?: AbortController): Promise<HeldByFile | null> {
     done.catch(() => {});
     const { how, process } = this;
-    const isSpent = (): boolean => how.nodes > 1 && trial.reliableUntil(process.wallMs(), 0) <= process.wallMs();
+    const isSpent = (): boolean =>
+      how.nodes > 1 && (how.callsWork || trial.reliableUntil(process.wallMs(), 0) <= process.wallMs());
     if (!(await getsLock(trial, process, done, isSpent))) {
       trial.letGo();
       return null;
     }
     return this.held(trial, 0, undefined, async () => {
       trial.letGo();
-      return done;
+      return stop === undefined ? done : stopped(done, stop);
     });
   }
 
@@ -286,11 +290,12 @@ class LockUser {
   ): HeldByFile {
     const { how, process } = this;
     const held: HeldByFile = { trial, result, ttlMs, owner, leave, ...(signal === undefined ? {} : { signal }) };
-    if (how.plan.use === 'pair' && this.extenderOf(held) !== null) held.extend = (forMs) => this.extend(held, forMs);
     const nowMs = process.wallMs();
     trial.isHeld = true;
     // Who hears of its lock when that is over cannot work under it.
     const isOver = how.renews && how.nodes === 1 && trial.isGranted && trial.reliableUntil(nowMs, ttlMs) <= nowMs;
+    if (how.plan.use === 'pair' && !isOver && this.extenderOf(held) !== null)
+      held.extend = (forMs) => this.extend(held, forMs);
     const canAsk = signal === undefined && !isOver;
     const named = canAsk ? this.saidOf(result, how.fixedTtlMs ?? ttlMs) : null;
     const isSaid = how.campaigns || (canAsk && how.sign !== null && (how.renews || how.nodes > 1));
@@ -348,11 +353,9 @@ class LockUser {
   }
 
   /** The function that extends a lock: its own method, or one beside that which acquires; `null` where there is none. */
-  private extenderOf({
-    result,
-  }: HeldByFile): { readonly it: Callable; readonly name: string; readonly owner: unknown } | null {
+  private extenderOf({ result }: HeldByFile): Extender | null {
     const { plan } = this.how;
-    const of = (name: string): unknown => (isThing(result) ? Reflect.get(result, name) : undefined);
+    const of = (name: string): unknown => Reflect.get(Object(result), name);
     const own = EXTENSIONS.find((name) => typeof of(name) === 'function');
     if (own !== undefined) return { it: of(own) as Callable, name: own, owner: result };
     if (plan.extend === null) return null;

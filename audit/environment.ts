@@ -72,8 +72,8 @@ export function placesFor(sources: readonly SourceFile[], addresses: readonly No
 
 const IS_LIMIT = /max|most|limit|parallel|concurren|permit|slots?$|capacity|seats|holders/i;
 const IS_NO_LIMIT = /retr|attempt|tries|wait|ttl|timeout|delay|age|size|len|ms$|sec|score|depth|poll/i;
-/** What counts holders, in the words of Redis. */
-const COUNTS = /\b(?:[zs]card|zcount|[hl]len|zrank|h?incr(?:by)?)\b/i;
+/** What counts holders, in the words of Redis, or by a library. */
+const COUNTS = /\b(?:[zs]card|zcount|[hl]len|zrank|h?incr(?:by)?)\b|\bnew \w*Semaphore\(/i;
 
 /** Whether files count the holders of a lock that several may hold. */
 export function countsHolders(sources: readonly Pick<SourceFile, 'text'>[]): boolean {

@@ -17,10 +17,10 @@ import type { Said } from './said.js';
 import { isCache, isWork, type Subject, targetedDefects } from './targeted.js';
 import { type TwoTasks, twoTasks } from './tasks.js';
 import { FIRST_TTL_MS, type Named, namedAs } from './units.js';
-import { goesOnUntold } from './untold.js';
+import { type Untold, untoldOf } from './untold.js';
 
 /** What was seen of a lock while it was used with nothing in its way. */
-export interface Seen extends Omit<TwoTasks, 'besides'>, InOutages {
+export interface Seen extends Omit<TwoTasks, 'besides'>, InOutages, Untold {
   readonly readers: TwoReaders;
   /** How many may hold it at once. */
   readonly capacity: Capacity;
@@ -71,8 +71,6 @@ export interface Seen extends Omit<TwoTasks, 'besides'>, InOutages {
   readonly textOf: (said: Said) => string;
   /** The late answer to what it has given up is taken for that to a later command. */
   readonly mistakesAnswers: boolean;
-  /** Its own work goes on with its next steps where it has learnt that the lock is lost. */
-  readonly goesOnUntold: boolean;
   /** Defects that schedules made for them have shown. */
   readonly shown: readonly Defect[];
 }
@@ -138,14 +136,14 @@ export async function examine(
       handsBack: handsBack(bench, how, alone),
       takenOver: isEndless(alone) && !known.counts && (await isTakenOver(bench, hosts, known, ttlMs)),
       worksRefused: ownWork && (worksAlike(alone, both[1]) || (await worksWhileRefused(subject, plays))),
-      worksUnasked: ownWork && nodesAreOne(known) && worksUnasked(alone, outages.unreached?.attempt),
+      worksUnasked: ownWork && known.admits === 1 && !known.counts && worksUnasked(alone, outages.unreached?.attempt),
       staysWithoutTtl: await staysWithoutTtl(subject),
       remembers: !ownWork && (await remembers(bench, hosts, known, ttlMs)),
       deletesLate: known.releases && nodesAreOne(known) && (await deletesLate(bench, hosts, known, ttlMs)),
       dropsTtl: known.releases && (await dropsTtl(bench, hosts, known, ttlMs)),
       textOf: (said) => textIn(bench, said),
       mistakesAnswers: hasOwnConnections(bench.program) && (await mistakesAnswers(bench, hosts, known, ttlMs)),
-      goesOnUntold: ownWork && !speaksOfFencing(bench) && (await goesOnUntold(bench, hosts, known)),
+      ...(await untoldOf(bench, hosts, known, alone.trial?.loops ?? false)),
       shown: await targetedDefects(subject),
       next,
     },

@@ -13,6 +13,9 @@ import type { Make } from './surface.js';
 import { FIRST_TTL_MS } from './units.js';
 import type { Wire } from './wire.js';
 
+/** Commands that each node has carried out before a run. */
+export type Stored = readonly (readonly string[])[];
+
 /** What is needed to run the file of a lock in simulated processes. */
 export interface Bench {
   readonly program: Program;
@@ -20,6 +23,8 @@ export interface Bench {
   readonly clients: ClientMaker;
   /** All scripts that it has sent, by their SHA-1: a search begins where nodes have them. */
   readonly scripts: Map<string, string>;
+  /** What is in Redis before each run: where the lock cannot be understood without. */
+  stored: Stored;
 }
 
 /** The text of a command that is a script, by its SHA-1 too. */

@@ -70,6 +70,6 @@ export const FINDING_TITLES: Readonly<Record<string, string>> = {
   'value-of-process': 'All acquisitions of one process store the same value.',
   'wait-unheeded': 'It is held though no replica has its key, for which it has waited.',
   'waits-for-message': 'It waits for a message without an end, and never asks again.',
-  'work-outlasts-ttl': 'Its own work takes longer than its TTL.',
+  'work-outlasts-ttl': 'Its own work takes longer than its TTL, or may by its time limits.',
   'writer-ignores-readers': 'Its lock for writers does not look for readers.',
 };

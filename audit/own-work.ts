@@ -3,10 +3,10 @@ import { calls } from './unknown.js';
 import type { Trial } from './wire.js';
 
 /**
- * Waits until a function that does work of its own has the lock: where nothing is left of what was granted, it has it only if it works.
+ * Waits until a function that does work of its own has the lock: where what was granted may not be enough, it has it only if it works.
  *
  * @param done - When it has ended.
- * @param isSpent - Whether nothing is left.
+ * @param isSpent - Whether that may not be enough: nothing is left of it, or its client may not have waited for all answers.
  * @returns Whether it got the lock before it ended.
  */
 export async function getsLock(
@@ -39,4 +39,13 @@ function works(trial: Trial, process: ProcessContext, done: Promise<unknown>): P
       () => end(false),
     );
   });
+}
+
+/** A function that goes on until it is told to stop is told this long after its work could be over, ms of simulated time. */
+const STOPPED_AFTER_MS = 1_000;
+
+/** Waits until a function has ended. One that ends by itself is not told to. */
+export function stopped(done: Promise<unknown>, stop: AbortController): Promise<unknown> {
+  const timer = setTimeout(() => stop.abort(), STOPPED_AFTER_MS);
+  return done.finally(() => clearTimeout(timer));
 }

@@ -60,6 +60,8 @@ export interface Understood {
   readonly sign: Sign | null;
   /** It goes on asking for the lock when its call has returned, and {@link sign} says when it has it. */
   readonly campaigns: boolean;
+  /** It does work of its own by calling what it is handed. */
+  readonly callsWork: boolean;
   /** What its functions can do without is left to their defaults. */
   readonly isBare: boolean;
   /** It refuses names like those of a schedule: it asks for another form. */
@@ -102,6 +104,7 @@ export const NOTHING_KNOWN: Omit<Understood, 'plan' | 'nodes' | 'client'> = {
   voidHolds: false,
   sign: null,
   campaigns: false,
+  callsWork: false,
   isBare: false,
   isLong: false,
   renews: false,

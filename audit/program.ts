@@ -7,6 +7,7 @@ import { createJiti, type Jiti } from 'jiti';
 import { InputError } from '../scenarios/input-error.js';
 import { LATCH, noteLatch, withLatches } from './latches.js';
 import { readSource, type Shape, type SourceFile } from './shapes.js';
+import { takeTexts } from './texts.js';
 
 /** What a module exports. */
 export type Exports = Readonly<Record<string, unknown>>;
@@ -169,6 +170,7 @@ export class Program {
     }
     try {
       const namespace: Exports = await import(resolved);
+      if (CLIENTS.test(request)) takeTexts(namespace);
       return { namespace, exports: requireOr(request, from, namespace) };
     } catch (error) {
       throw new InputError(`${name} imports ${request}, which cannot be loaded: ${firstLineOf(error)}`, {
@@ -182,6 +184,9 @@ export class Program {
     return await new Evaluation(this.files).of(this.path);
   }
 }
+
+/** Packages of clients, which files import by themselves. */
+const CLIENTS = /^(?:ioredis|iovalkey|redis|@redis\/client)$/;
 
 const PARAMETERS = [
   'exports',

@@ -48,8 +48,8 @@ export interface Ways {
   readonly naturally?: boolean;
   /** What the lock and its owner say is looked at before and after it is released. */
   readonly looks?: boolean;
-  /** Receives the arguments of each call of what a function was handed. */
-  readonly heard?: (given: readonly unknown[]) => void;
+  /** Receives the arguments of each call of what a function was handed, and its name. */
+  readonly heard?: (given: readonly unknown[], name: string) => void;
   /** What each such call takes where it is awaited. Default: nothing. */
   readonly takes?: () => Promise<void>;
   /** Elements of each list that it was handed. Default 1. */
@@ -103,8 +103,8 @@ export function factoryFor(name: string, make: MakeLock, bench: Bench, hosts: Ho
 }
 
 /** What surrounds the lock of a file in each of its runs. */
-export function surroundingsIn({ wire }: Bench, { nodeAt }: Hosts): Surroundings {
-  return { tap: wire, nodeAt, otherServers: unknownFetch };
+export function surroundingsIn({ wire, stored }: Bench, { nodeAt }: Hosts): Surroundings {
+  return { tap: wire, nodeAt, stored, otherServers: unknownFetch };
 }
 
 /** Uses a lock in a world in which nothing goes wrong, and says what became of each acquisition. */
@@ -125,7 +125,7 @@ export async function rehearse(
   calls.takes = ways.takes ?? null;
   calls.elements = ways.elements ?? 1;
   calls.heard = (given, name) => {
-    ways.heard?.(given);
+    ways.heard?.(given, name);
     const trial = current.owner === null ? null : bench.wire.trialOf(current.owner);
     if (trial === null) return;
     trial.worksAfter.push(trial.sent.length);
@@ -151,7 +151,7 @@ export async function rehearse(
 }
 
 /** Whether an acquisition has deleted its key after that was granted. */
-function releasedIn({ sent, key, grantedMs }: Trial): boolean {
+export function releasedIn({ sent, key, grantedMs }: Trial): boolean {
   return sent.some((it) => it.operation === 'release' && it.key === key && it.atMs >= grantedMs);
 }
 

@@ -154,7 +154,8 @@ function roleOfObject(parameter: Parameter, isRelease: boolean): Role {
   // What is written out has a client, and is none.
   if (IS_CLIENT_TYPE.test(type) && !/^\{|Options|Config|Lock\b/.test(type))
     return /typeof(?! createClient)|new \(/.test(type) ? 'library' : 'client';
-  if (type === '' && fields.length === 0 && IS_WORK_NAME.test(name))
+  // That of a request is no work.
+  if (type === '' && fields.length === 0 && IS_WORK_NAME.test(name) && !(name === 'body' && parameter.isGuessed))
     return name === 'job' || name === 'task' ? 'key' : 'work';
   if (opens && fields.length === 0) return 'connection';
   if (IS_CLIENT_NAME.test(name) && type !== 'Request') {

@@ -12,6 +12,8 @@ export interface Shape {
   readonly where: string;
   /** The class that it is a method of. */
   readonly className: string | null;
+  /** TypeScript lets nobody else call it. */
+  readonly isPrivate?: boolean;
   readonly text: string;
   /** What it returns is written as a function. */
   readonly returnsFunction?: boolean;
@@ -21,6 +23,8 @@ export interface Shape {
 export interface SourceFile {
   readonly text: string;
   readonly shapes: readonly Shape[];
+  /** Properties of the types of objects in it, by their names. */
+  readonly types: ReadonlyMap<string, readonly Parameter[]>;
   /** Names of the top of the file that can be called. */
   readonly names: readonly string[];
   /** Packages and files that it imports, types included. */
@@ -84,7 +88,8 @@ class Reader {
     });
     this.look(program, null, null);
     const names = parts(program, 'body').flatMap((it) => topNames(it));
-    return { text: this.text, shapes: this.shapes, names, imports: imports.filter((it) => it !== '') };
+    const types = new Map([...this.objects].map(([name, all]) => [name, all.map((it) => this.fieldOfType(it, 0))]));
+    return { text: this.text, shapes: this.shapes, types, names, imports: imports.filter((it) => it !== '') };
   }
 
   private noteObject(node: SyntaxNode, members: readonly SyntaxNode[]): void {
@@ -137,7 +142,16 @@ class Reader {
         ? []
         : withoutCallbacks(parts(node, 'params').map((it) => this.withUnit(this.parameterOf(it, body), node)));
     const returnsFunction = isFunctionReturned(body);
-    return { name, parameters, where: this.where(node), className, text: this.textOf(node), returnsFunction };
+    const isPrivate = node.accessibility === 'private' || node.accessibility === 'protected';
+    return {
+      name,
+      parameters,
+      where: this.where(node),
+      className,
+      isPrivate,
+      text: this.textOf(node),
+      returnsFunction,
+    };
   }
 
   private parameterOf(node: SyntaxNode, body: SyntaxNode | null): Parameter {

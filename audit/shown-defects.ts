@@ -35,6 +35,14 @@ export const GOES_ON: Defect = {
   takes: 'expired',
 };
 
+/** The same of an election. */
+export const LEADS_ON: Defect = {
+  ...GOES_ON,
+  sentence:
+    'it goes on as the leader where it cannot reach Redis: a renewal that fails (an error or a time-out) does not end its term, its key expires, another process leads, and both work',
+  fix: 'end the term by the own clock, a TTL after the last renewal that was granted was sent, less a margin, and stop the work then',
+};
+
 /** The key loses its TTL while it is held. */
 export const DROPS_TTL: Defect = {
   id: 'drops-ttl',
@@ -66,6 +74,24 @@ export const KEEPS_LATE_GRANT: Defect = {
   fix: 'stop the loop that asks when the time is over (a flag, an AbortSignal; Promise.race stops nothing), and release what it gets after that',
   brings: ['unavailable', 'leak', 'hang'],
   property: 'deadlock-free',
+  isShown: true,
+};
+
+/** The same of one that is not extended. */
+export const KEEPS_ORPHAN: Defect = {
+  ...KEEPS_LATE_GRANT,
+  sentence:
+    'an acquisition that has given up (its timeout is over, and its caller is told so) goes on asking: it gets the lock later, nobody knows that, and nobody releases it, so that nobody else gets it before its TTL has passed',
+};
+
+/** Its work goes on in part when it has failed. */
+export const RELEASES_BESIDE: Defect = {
+  id: 'releases-early',
+  sentence:
+    'it does several parts of its work at once (Promise.all), and where one of them fails it releases the lock at once, while the others are still under way: another process gets the lock beside them',
+  fix: 'await all parts before the release, whatever became of each (Promise.allSettled), or tell the others to stop and await that',
+  brings: EXCLUSION,
+  property: 'mutual-exclusion',
   isShown: true,
 };
 
@@ -141,6 +167,18 @@ export const RELEASES_REFUSED: Defect = {
   property: 'mutual-exclusion',
   isShown: true,
 };
+
+/** Of all acquisitions of a process, which store one value. */
+export function valueOfProcess(value: string): Defect {
+  return {
+    id: 'value-of-process',
+    sentence: `all acquisitions of one process store the same value (${JSON.stringify(value.slice(0, 40))}), so that the release of one whose key has expired deletes the key of the next`,
+    fix: 'store a random token for each acquisition, and compare it on release',
+    brings: EXCLUSION,
+    property: 'mutual-exclusion',
+    isShown: true,
+  };
+}
 
 /** What a process knows of its own lock counts for each of its calls. */
 export const LETS_CALLS_IN: Defect = {

@@ -28,6 +28,7 @@ const OPENS =
 const SHARES = /read|shared/i;
 const EXCLUDES = /write|exclusive/i;
 const LESS_SHARED = 15;
+const OF_CLASS = 60;
 /** What its functions call, where their own names do not say it. */
 const CALLS_SHARED = /\.\w*(?:Shared?|Reader|ReadLock)\w*\(/;
 const CALLS_EXCLUSIVE = /\.\w*(?:Exclusive|Writer|WriteLock)\w*\(/;
@@ -130,7 +131,7 @@ export class Surface {
   private async look(value: unknown, path: readonly Step[], depth: number): Promise<void> {
     if (typeof value === 'function')
       await this.group(new Map([['', value as Callable]]), () => path, depth, { path, value: undefined });
-    else if (typeof value === 'object' && value !== null && !isClient(value))
+    else if (typeof value === 'object' && value !== null && !Array.isArray(value) && !isClient(value))
       await this.group(methodsOf(value), () => path, depth, { path, value });
   }
 
@@ -160,7 +161,8 @@ export class Surface {
       const isSetter = object !== null && setsName(shape);
       if (isSetter) this.setters.add(name);
       const isUsed = this.noteUses({ name, shown, shape, path: pathOf(name), depth }, { names, givers, object });
-      if ((isUsed && !MAKES_OTHER.test(shown)) || (object !== null && name === '')) continue;
+      const makes = MAKES_OTHER.test(shown) || (shape.returnsFunction === true && !isAsync(it));
+      if ((isUsed && !makes) || (object !== null && name === '')) continue;
       if (!MAKES.test(shown) && !isSetter && !makesByShape(shape, it)) continue;
       const path = [...pathOf(name), ...(object === null ? [] : [{ kind: 'member', name } as const])];
       await this.made({ value: it, owner: object?.value }, path, { kind: 'call', name }, depth + 1);
@@ -212,7 +214,9 @@ export class Surface {
       const extend = names.find((it) => EXTENDS.test(it)) ?? null;
       const score =
         (give === null ? 60 : 80) + (/acquire|obtain|lock/i.test(shown) ? 10 : 0) - (/^try/i.test(shown) ? 1 : 0);
-      this.found.push({ plan: asUsed({ ...plan, use: 'pair', give, extend }), score: score + bonus, text });
+      // What only its class may call is tried after all that others may.
+      const own = shape.isPrivate ? score - OF_CLASS : score;
+      this.found.push({ plan: asUsed({ ...plan, use: 'pair', give, extend }), score: own + bonus, text });
     }
     const isHandler = /handle|run|job|cron|process|tick|main|work|POST|GET|execute|nightly|sync/i.test(shown);
     const score = takes || MAKES.test(shown) ? 10 : isHandler ? 45 : 40;

@@ -10,6 +10,7 @@ import type { Said } from './said.js';
 import {
   DELETES_UNWATCHED,
   KEEPS_LATE_GRANT,
+  KEEPS_ORPHAN,
   LOOKS_BEFORE,
   REENTERS,
   RELEASES_HUNG_UP,
@@ -36,7 +37,7 @@ export async function targetedDefects(subject: Subject): Promise<readonly Defect
   const { use: used } = how.plan;
   const shows: readonly (readonly [boolean, () => Promise<Defect | null>])[] = [
     [used === 'handler' && how.releases, () => releasesUnawaited(subject)],
-    [used === 'pair' && how.renews && isSingle && !how.campaigns, () => keepsLateGrant(subject)],
+    [used !== 'handler' && isSingle && !how.campaigns, () => keepsLateGrant(subject)],
     [used !== 'handler' && how.renews && isSingle, () => extendsUnheeded(subject)],
     [used === 'with' && how.releases && isSingle && hasContexts(subject), () => reenters(subject)],
     [used === 'with' && how.releases && isSingle, () => releasesHungUp(subject)],
@@ -109,22 +110,28 @@ async function releasesUnawaited(subject: Subject): Promise<Defect | null> {
   return isUnderWay && isAwaited ? RELEASES_UNAWAITED : null;
 }
 
-/** Whether an acquisition that has timed out continues to ask, acquires the lock later, and extends it without a release. */
+/** Whether an acquisition that has timed out continues to ask, acquires the lock later, and does not release it. */
 async function keepsLateGrant(subject: Subject): Promise<Defect | null> {
-  const { ttlMs } = subject;
-  const heldMs = 4 * ttlMs;
+  const { ttlMs, how } = subject;
+  const heldMs = how.renews ? 4 * ttlMs : HELD_SHARE * ttlMs;
   const attempts = await plays(subject, [[use(10, ttlMs, heldMs)], [use(100, ttlMs, 1)]]);
-  const late = attempts.find(({ client }) => client === 'c2');
-  return isKeptLate(late, ttlMs) ? KEEPS_LATE_GRANT : null;
+  return how.releases ? keptLate(attempts, ttlMs) : null;
 }
 
-/** Whether a call that has returned without the lock got it later, and kept it. */
-export function isKeptLate(late: Attempt | undefined, ttlMs: number): boolean {
+/** What is held for this share of its TTL is over before that. */
+const HELD_SHARE = 0.9;
+
+/** What is wrong where a call of the second process has failed, has asked again after that, got the lock, and kept it. */
+export function keptLate(attempts: readonly (Attempt | undefined)[], ttlMs: number): Defect | null {
+  const [own, late] = ['c1', 'c2'].map((name) => attempts.find((it) => it?.client === name));
   const { trial } = late ?? {};
-  if (late === undefined || late.held !== null || trial == null || !(trial.grantedMs > late.returnedMs)) return false;
-  const own = trial.sent.filter(({ key, atMs }) => key === trial.key && atMs >= trial.grantedMs);
-  const isLeft = own.some(({ operation }) => operation === 'release');
-  return !isLeft && own.some(({ operation, atMs }) => operation === 'extend' && atMs > trial.grantedMs + ttlMs);
+  if (own?.held == null || late === undefined || late.held !== null || trial == null) return null;
+  if (!(trial.grantedMs > late.returnedMs)) return null;
+  const after = trial.sent.filter(({ key, atMs }) => key === trial.key && atMs >= late.returnedMs);
+  const isOwn = after.some(({ operation }) => operation === 'acquire');
+  if (!isOwn || after.some(({ operation, atMs }) => operation === 'release' && atMs >= trial.grantedMs)) return null;
+  const isExtended = ({ operation, atMs }: Said): boolean => operation === 'extend' && atMs > trial.grantedMs + ttlMs;
+  return after.some(isExtended) ? KEEPS_LATE_GRANT : KEEPS_ORPHAN;
 }
 
 /** `ZADD … XX` in a script: its reply does not tell whether the member was there. */

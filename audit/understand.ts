@@ -22,8 +22,10 @@ import { exportsOf, firstLineOf, insideOf } from './program.js';
 import { MOST_NODES, NotGivenError, notFound, OptimisticError, reasonOf, UNRELEASED, UNSAID } from './refusal.js';
 import { type Attempt, calm, factoryFor, rehearse, use } from './rehearsal.js';
 import { isAdded, type Said as SaidCommand } from './said.js';
+import { withStored } from './stored.js';
 import { isTaker, openersIn, Surface } from './surface.js';
 import { FIRST_TTL_MS } from './units.js';
+import { calls } from './unknown.js';
 
 /** A lock that was found in a file. */
 export interface FoundLock {
@@ -207,7 +209,7 @@ async function triedAs(bench: Bench, plan: Plan, said: Said): Promise<FoundLock 
       isBare,
       isLong,
     };
-    const looking = await firstUse(bench, hosts, first, 1);
+    const looking = await firstLook(bench, hosts, first);
     if (looking === null) break;
     if (isOptimistic(looking)) throw new OptimisticError(nameOfPlan(plan), looking.trial?.key ?? '');
     if (isTaken(looking)) return isPlausible(looking, plan) ? triedWith(bench, hosts, first, looking, said) : null;
@@ -236,7 +238,7 @@ async function triedWith(
     nodes: Math.max(1, nodes),
     voidHolds: looking.held === null || looking.held.result === undefined,
   };
-  how = { ...how, ...lifetimeOf(looking, how) };
+  how = { ...how, ...lifetimeOf(looking, how), callsWork: (looking.trial?.works.length ?? 0) > 0 };
   let again = await firstUse(bench, narrowed, how, how.nodes);
   if (again === null || !isTaken(again)) return null;
   if (plan.use === 'with' && !releasesIn(again) && typeof again.held?.result === 'function') {
@@ -318,6 +320,15 @@ function isGranted({ trial }: Attempt): boolean {
 
 function setsKey({ trial }: Attempt): boolean {
   return trial?.sent.some(({ operation }) => operation === 'acquire') ?? false;
+}
+
+/** Uses the lock once, with nothing stored; where it reads what is not there, with that, if it does more then. */
+async function firstLook(bench: Bench, hosts: Hosts, how: Understood): Promise<Attempt | null> {
+  bench.stored = [];
+  calls.finds = true;
+  const looking = await firstUse(bench, hosts, how, 1);
+  if (looking === null || (how.plan.use !== 'handler' && isTaken(looking))) return looking;
+  return withStored(bench, looking, () => firstUse(bench, hosts, how, 1));
 }
 
 /** Uses the lock once; where it sets no key, what adds one to those who have a key may be what acquires. */

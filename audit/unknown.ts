@@ -16,10 +16,53 @@ interface Calls {
   takes: (() => Promise<void>) | null;
   /** Elements of each list. */
   elements: number;
+  /** What looks for something finds it. */
+  finds: boolean;
+  /** Names of properties that files require to be of a type, with that. */
+  types: ReadonlyMap<string, CheckedType>;
+}
+
+/** What files check of a value. */
+export type CheckedType = 'string' | 'number' | 'list';
+
+const CHECKED =
+  /\b(?:typeof\s+([\w.?!'"[\]-]+)\s*[!=]==?\s*['"](string|number)['"]|(Number\.is\w+|Array\.isArray)\(\s*([\w.?!'"[\]-]+)\s*\))/g;
+
+/** The properties and parameters that files require to be a text, a number or a list, by name: also where one is read into a variable. */
+export function requiredTypes(texts: readonly string[]): Map<string, CheckedType> {
+  const found = new Map<string, CheckedType>();
+  for (const text of texts)
+    for (const [, typed, type, test = '', tested] of text.matchAll(CHECKED)) {
+      const kind = (type as CheckedType | undefined) ?? (test.startsWith('Array') ? 'list' : 'number');
+      const name = nameIn(typed ?? tested ?? '', text);
+      if (name !== null) found.set(name, kind);
+    }
+  return found;
+}
+
+/** A property of what is not known, or a parameter, where files require a type of it. */
+export function requiredValue(name: string, text: string): string | number | readonly unknown[] | undefined {
+  const type = calls.types.get(name);
+  return type === undefined ? undefined : type === 'string' ? text : type === 'number' ? 1 : elements(text);
+}
+
+function nameIn(expression: string, text: string): string | null {
+  const [, name = null] = /(?:\.|\[['"])([\w-]+)(?:['"]\])?$/.exec(expression) ?? [];
+  if (name !== null || !/^\w+$/.test(expression)) return name;
+  const [, read = ''] =
+    new RegExp(String.raw`\b(?:const|let|var)\s+${expression}\s*=\s*([\w.?!'"[\]-]+)\s*;`).exec(text) ?? [];
+  return read === '' || read === expression ? expression : nameIn(read, '');
 }
 
 /** What is said of such calls at present: a rehearsal sets it. */
-export const calls: Calls = { heard: null, listeners: new Set(), takes: null, elements: 1 };
+export const calls: Calls = {
+  heard: null,
+  listeners: new Set(),
+  takes: null,
+  elements: 1,
+  finds: true,
+  types: new Map(),
+};
 
 /** Whether it stands for what is not known. */
 export function isUnknown(value: unknown): boolean {
@@ -42,9 +85,16 @@ export function unknownValue(
   { fields, type }: Pick<Parameter, 'fields' | 'type'> = UNTYPED,
 ): unknown {
   const target = (...told: readonly unknown[]): unknown => {
+    const [, method = ''] = OF_LIST.exec(path) ?? [];
+    // What is done for each of a list is done for its elements.
+    if (method !== '' && typeof told[0] === 'function' && !isUnknown(told[0]))
+      return Reflect.apply(Reflect.get(Array.prototype, method), elements(text), told);
     calls.heard?.(told, path);
     for (const listener of calls.listeners) listener();
-    const given = resultOf(path, plainOf(type, text) ?? made);
+    const given =
+      !calls.finds && LOOKS_FOR.test(path)
+        ? undefined
+        : resultOf(path, plainOf(type, text) ?? (isList(type) ? elements(text) : made));
     return calls.takes === null ? given : awaitable(given, calls.takes);
   };
   const made: unknown = new Proxy(target, {
@@ -57,6 +107,8 @@ export function unknownValue(
       if (name === 'finally' || name === 'catch') return (handler: () => void) => Promise.resolve(made)[name](handler);
       if (name === Symbol.iterator) return () => elements(text).values();
       if (name === Symbol.asyncIterator) return () => oneByOne(elements(text));
+      const required = requiredValue(String(name), text);
+      if (required !== undefined) return required;
       const part = fields.find((it) => it.name === name && it.isFunction);
       return unknownValue({}, text, `${path}.${String(name)}`, part);
     },
@@ -64,6 +116,11 @@ export function unknownValue(
   });
   return made;
 }
+
+/** What looks for something, and may not find it, by its name. */
+const LOOKS_FOR = /(?:^|\.)(?:find|get|load|lookup|has|exists?|existing|is)(?![a-z])[^.]*$/;
+
+const OF_LIST = /\.(map|flatMap|forEach|filter|some|every|find|reduce)$/;
 
 const UNTYPED = { fields: [], type: '' } as const;
 
@@ -73,10 +130,17 @@ function plainOf(type: string, text: string): number | string | undefined {
   return plain === 'number' ? 1 : plain === 'string' ? text : undefined;
 }
 
+/** Whether the type of what is returned is that of a list. */
+function isList(type: string): boolean {
+  return /^(?:Promise(?:Like)?<\s*)?(?:readonly\s+)?(?:[\w.]+|\{[^{}]*\})\[\]\s*>?$|^(?:Promise(?:Like)?<\s*)?(?:Readonly)?Array</.test(
+    type,
+  );
+}
+
 /** By acquisition, and by the name of a function: how often that was called. */
 const COUNTS = new WeakMap<object, Map<string, number>>();
 
-/** What a call returns: `made`, after too many calls an empty list, and then `null`. A loop until nothing is left ends at one of them. */
+/** What a call returns: `made`, after too many calls 0 for a number, else an empty list, and then `null`. A loop until nothing is left ends at one of them. */
 function resultOf(path: string, made: unknown): unknown {
   const task = current.owner?.task;
   if (task === null || task === undefined) return made;
@@ -85,7 +149,8 @@ function resultOf(path: string, made: unknown): unknown {
   const times = (counts.get(path) ?? 0) + 1;
   counts.set(path, times);
   const rounds = times / (MOST_CALLS * calls.elements);
-  return rounds <= 1 ? made : rounds <= 2 ? [] : null;
+  if (rounds <= 1) return made;
+  return typeof made === 'number' ? 0 : rounds <= 2 ? [] : null;
 }
 
 /** Stands for what is told things, and says nothing: a logger. */
@@ -145,7 +210,8 @@ export function partlyKnown(known: Readonly<Record<string, unknown>>, text: stri
       get: (target, name) => {
         if (typeof name === 'symbol' || name === 'then' || name === 'toJSON' || Object.hasOwn(target, name))
           return Reflect.get(target, name);
-        return name in Object.prototype ? () => text : unknownValue({}, text, `.${name}`);
+        if (name in Object.prototype) return () => text;
+        return requiredValue(name, text) ?? unknownValue({}, text, `.${name}`);
       },
     },
   );

@@ -1,82 +1,145 @@
 import { current } from '../libraries/runtime/owner.js';
+import type { Fault } from '../scenarios/index.js';
 import { nodeName } from '../sim/index.js';
+import { speaksOfFencing } from './fences.js';
 import type { Hosts } from './hosts.js';
 import type { Bench } from './load.js';
 import type { Understood } from './plan.js';
-import { type Attempt, calm, REST_MS, rehearse, use } from './rehearsal.js';
+import { type Attempt, calm, REST_MS, rehearse, releasedIn, use } from './rehearsal.js';
+import { isWork } from './targeted.js';
 
 /** What a function did of its own work after its first step. */
 interface Went {
   readonly attempts: readonly Attempt[];
-  /** What it began after that. */
-  readonly later: number;
-  /** A part of its work was told to stop. */
+  /** What it called after that, before it released the lock. */
+  readonly later: readonly string[];
+  /** As that ended, a part of its work had been told to stop. */
   readonly isTold: boolean;
 }
 
 /** The first step of the work takes so many TTLs. */
 const STEP_TTLS = 3;
 
+/** What is in the way of the first process: nothing, its connections are cut for longer than a TTL, or it is paused for as long. */
+type Trouble = 'none' | 'cut' | 'paused';
+
+/** Whether a function goes on with its work when its lock was another's. */
+export interface Untold {
+  /** It goes on with the next steps of its work though its extension was refused, as it would with the lock. */
+  readonly goesOnUntold: boolean;
+  /** It sets its key again where that has expired, and goes on. */
+  readonly revivesUntold: boolean;
+  /** It goes on as the leader where it cannot extend its lock and another leads. */
+  readonly leadsOn: boolean;
+}
+
 /**
- * Whether a function that extends its lock while it works goes on with the next steps of its work when it has learnt that the
- * lock is lost, as it would with the lock. Its steps are what it awaits of what it was handed.
+ * How a function that extends its lock while it works loses it. Its steps are what it awaits of what it was handed.
+ *
+ * @param loops - It goes on until it is told to stop, and may acquire the lock several times.
  */
-export async function goesOnUntold(bench: Bench, hosts: Hosts, how: Understood): Promise<boolean> {
+export async function untoldOf(bench: Bench, hosts: Hosts, how: Understood, loops: boolean): Promise<Untold> {
+  const none = { goesOnUntold: false, revivesUntold: false, leadsOn: false };
   const ttlMs = how.fixedTtlMs;
-  if (how.plan.use !== 'handler' || !how.releases || ttlMs === null) return false;
-  const kept = await worked(bench, hosts, how, ttlMs, false);
+  if (how.plan.use !== 'handler' || !how.releases || ttlMs === null || speaksOfFencing(bench)) return none;
+  if (loops) return { ...none, leadsOn: await leadsOn(bench, hosts, how, ttlMs) };
+  const kept = await worked(bench, hosts, how, ttlMs, 'none');
   const [own] = kept.attempts;
   const isExtended = own?.trial?.sent.some(
     ({ operation, key, atMs }) =>
       operation === 'extend' && key === own.trial?.key && atMs > own.trial.grantedMs + ttlMs / 20,
   );
-  if (!isExtended || kept.later === 0 || own?.releaseError !== null) return false;
-  const lost = await worked(bench, hosts, how, ttlMs, true);
-  const [first, other] = lost.attempts;
-  const isLost = first?.held != null && other?.held != null && other.acquiredMs < first.acquiredMs + STEP_TTLS * ttlMs;
-  return isLost && first.releaseError === null && !lost.isTold && lost.later === kept.later;
+  if (!isExtended || own?.releaseError !== null) return none;
+  // What is extended between the steps may have been lost where the first one takes long.
+  const { later } = await worked(bench, hosts, how, ttlMs, 'none', ttlMs / 20);
+  if (later.length === 0) return none;
+  const goesOn = async (trouble: Trouble): Promise<boolean> => {
+    const lost = await worked(bench, hosts, how, ttlMs, trouble);
+    const [first, other] = lost.attempts;
+    if (first?.held == null || other?.held == null || first.releaseError !== null) return false;
+    const isLost = other.acquiredMs < first.acquiredMs + STEP_TTLS * ttlMs;
+    const isSetAgain = first.trial?.sent.some(
+      ({ operation, key, atMs }) => operation === 'acquire' && key === first.trial?.key && atMs > other.leftMs,
+    );
+    // A signal of its own time limit tells nothing of the lock.
+    const isTold = lost.isTold && !kept.isTold;
+    const isSame = String(lost.later) === String(later);
+    return isLost && !isTold && isSame && (trouble === 'cut' || isSetAgain === true);
+  };
+  const goesOnUntold = await goesOn('cut');
+  return { ...none, goesOnUntold, revivesUntold: !goesOnUntold && (await goesOn('paused')) };
 }
 
-async function worked(bench: Bench, hosts: Hosts, how: Understood, ttlMs: number, isCut: boolean): Promise<Went> {
+/** Whether one that leads, and is cut off from the nodes for longer than a TTL, goes on with its work beside the next leader. */
+async function leadsOn(bench: Bench, hosts: Hosts, how: Understood, ttlMs: number): Promise<boolean> {
   const schedule = calm(
     how.nodes,
-    [[use(10, ttlMs, 1)], ...(isCut ? [[use(1.6 * ttlMs, ttlMs, 1)]] : [])],
+    [[use(10, ttlMs, 5 * ttlMs)], [use(ttlMs / 5, ttlMs, 5 * ttlMs)]],
     (8 * ttlMs + REST_MS) * 1000,
   );
-  const nodes = Array.from({ length: how.nodes }, (_, i) => nodeName(i));
-  const cut = {
-    kind: 'partition',
-    from: ['c1'],
-    to: nodes,
-    oneWay: false,
-    holds: true,
-    atUs: Math.round(300 * ttlMs),
-    forUs: Math.round(1_500 * ttlMs),
-  } as const;
-  let [isBegun, isDone, later] = [false, false, 0];
+  const to = Array.from({ length: how.nodes }, (_, i) => nodeName(i));
+  const span = { atUs: Math.round(500 * ttlMs), forUs: Math.round(3_000 * ttlMs) };
+  const cut: Fault = { kind: 'partition', from: ['c1'], to, oneWay: false, holds: true, ...span };
+  const own: number[] = [];
+  const heard = (given: readonly unknown[], name: string): void => {
+    const { owner } = current;
+    const isTold = given.flatMap(signalsIn).some(({ aborted }) => aborted);
+    if (owner?.name === 'c1' && isWork(name) && !isTold) own.push(owner.wallMs());
+  };
+  const attempts = await rehearse(bench, hosts, how, { ...schedule, faults: [cut] }, { naturally: true, heard });
+  const [first, next] = ['c1', 'c2'].map((name) => attempts.find(({ client }) => client === name));
+  const { grantedMs = Number.NaN, works = [] } = next?.trial ?? {};
+  const endMs = (first?.askedMs ?? Number.NaN) + 3.5 * ttlMs;
+  return works.length > 0 && own.some((atMs) => atMs > grantedMs + ttlMs / 20 && atMs < endMs);
+}
+
+async function worked(
+  bench: Bench,
+  hosts: Hosts,
+  how: Understood,
+  ttlMs: number,
+  trouble: Trouble,
+  stepMs: number = STEP_TTLS * ttlMs,
+): Promise<Went> {
+  const schedule = calm(
+    how.nodes,
+    [[use(10, ttlMs, 1)], ...(trouble === 'none' ? [] : [[use(1.6 * ttlMs, ttlMs, 1)]])],
+    (8 * ttlMs + REST_MS) * 1000,
+  );
+  const to = Array.from({ length: how.nodes }, (_, i) => nodeName(i));
+  const span = { atUs: Math.round(300 * ttlMs), forUs: Math.round(1_500 * ttlMs) };
+  const faults: Readonly<Record<Trouble, readonly Fault[]>> = {
+    none: [],
+    cut: [{ kind: 'partition', from: ['c1'], to, oneWay: false, holds: true, ...span }],
+    paused: [{ kind: 'pause', process: 'c1', ...span }],
+  };
+  let [isBegun, isDone, isTold] = [false, false, false];
+  const later: string[] = [];
   const signals = new Set<AbortSignal>();
   const isWorking = (): boolean => {
     const { owner } = current;
-    return owner?.name === 'c1' && bench.wire.trialOf(owner)?.isGranted === true;
+    const trial = owner?.name === 'c1' ? bench.wire.trialOf(owner) : null;
+    return trial?.isGranted === true && !releasedIn(trial);
   };
   const takes = async (): Promise<void> => {
     if (isBegun || !isWorking()) return;
     isBegun = true;
-    await new Promise((resolve) => setTimeout(resolve, STEP_TTLS * ttlMs));
+    await new Promise((resolve) => setTimeout(resolve, stepMs));
     isDone = true;
+    isTold = [...signals].some(({ aborted }) => aborted);
   };
-  const heard = (given: readonly unknown[]): void => {
+  const heard = (given: readonly unknown[], name: string): void => {
     if (!isWorking()) return;
-    if (isDone) later++;
+    if (isDone) later.push(name);
     for (const it of given) for (const signal of signalsIn(it)) signals.add(signal);
   };
-  const faults = isCut ? [cut] : [];
   const ways = { naturally: true, heard, takes, elements: 2 };
-  const attempts = await rehearse(bench, hosts, how, { ...schedule, faults }, ways);
-  return { attempts, later, isTold: [...signals].some(({ aborted }) => aborted) };
+  const attempts = await rehearse(bench, hosts, how, { ...schedule, faults: [...faults[trouble]] }, ways);
+  return { attempts, later, isTold };
 }
 
-function signalsIn(given: unknown): AbortSignal[] {
+/** The signals in an argument: that itself, or its property. */
+export function signalsIn(given: unknown): AbortSignal[] {
   const own: unknown = typeof given === 'object' && given !== null ? Reflect.get(given, 'signal') : null;
   return [given, own].filter((it) => it instanceof AbortSignal);
 }

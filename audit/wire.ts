@@ -55,6 +55,9 @@ export class Trial {
   readonly worksAtMs: number[] = [];
   /** It can be relied on for this share of its TTL. */
   share = 1;
+  /** Its call goes on until it is told to stop, and may acquire the lock several times. */
+  loops = false;
+  private isAnew = false;
   /** It has set another key before, whether or not that was there. */
   setsBefore = false;
   private readonly offers = new Map<string, Offer>();
@@ -94,6 +97,7 @@ export class Trial {
       if (said.key !== this.key) return;
       this.offered(said.value, said);
     }
+    this.isAnew ||= this.loops && this.isHeld && said.operation === 'acquire' && said.key === this.key;
     if (said.operation === 'release' && said.key === this.key) this.offer?.deletedOn.add(said.node);
     if (said.operation === 'extend') this.isOwnExtension = said.words.includes(this.key ?? '');
     if (said.operation === 'extend' && said.key === this.key) {
@@ -138,7 +142,7 @@ export class Trial {
   }
 
   answered(node: number, operation: Said['operation'], answer: Answer, nowMs: number): void {
-    if (operation === 'extend' && answer === 'yes' && this.isGranted && this.isOwnExtension) {
+    if (operation === 'extend' && answer === 'yes' && this.isGranted && this.isOwnExtension && !this.isAnew) {
       this.isRevived ||= nowMs > this.untilMs + LATE_MS;
       this.untilMs = nowMs + Math.max(this.extensionMs ?? 0, this.ttlMs ?? Number.POSITIVE_INFINITY);
     }
