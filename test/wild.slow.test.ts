@@ -57,6 +57,7 @@ describe.each([
   ['eleventh', 28],
   ['twelfth', 28],
   ['fourteenth', 24],
+  ['sixteenth', 28],
 ] as const)('the %s set of locks as people write them', (set, count) => {
   const locks = locksOf(set);
 
