@@ -111,7 +111,8 @@ function excuseFor({ observation }: RealPlay, found: Playable, expect: Expectati
   if (longer.length === 0) return null;
   const noise: Noise = {
     lateUs: Math.max(NOISE.lateUs, eventUs),
-    delayUs: Math.max(NOISE.delayUs, answerUs),
+    // Answers wait for the event loop, too.
+    delayUs: Math.max(NOISE.delayUs, answerUs, eventUs),
     startUs: Math.max(NOISE.startUs, startUs),
     clockUs: NOISE.clockUs,
   };

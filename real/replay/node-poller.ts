@@ -4,6 +4,7 @@ import type { ProvisionedNode } from '../provisioner/index.js';
 import type { Interval } from './observation.js';
 import type { ReplayClient } from './replay-client.js';
 import type { ReplayClock } from './replay-clock.js';
+import { Span } from './span.js';
 
 const LOOK_EVERY_MS = 20;
 
@@ -29,6 +30,8 @@ export class NodePoller {
   readonly unsupported: Set<string> = new Set();
   /** How long the slowest connection took, µs: on the loopback, that is the machine being busy. */
   slowestUs = 0;
+  /** By how much all looks together came or ended late, µs. */
+  #lateUs = 0;
   readonly #watched: readonly PolledNode[];
   readonly #actors: readonly ReplayClient[];
   readonly #clockwork: ReplayClock;
@@ -64,8 +67,10 @@ export class NodePoller {
   begin(): void {
     let due = performance.now() + LOOK_EVERY_MS;
     this.#looking = setInterval(() => {
+      const lateUs = Math.round((performance.now() - due) * 1000);
       // Whatever else was due meanwhile is as late: answers among it.
-      this.#clockwork.wasLate(Math.round((performance.now() - due) * 1000));
+      this.#clockwork.wasLate(lateUs);
+      this.#lateUs += Math.max(0, lateUs);
       due = performance.now() + LOOK_EVERY_MS;
       void this.#look();
     }, LOOK_EVERY_MS);
@@ -74,25 +79,28 @@ export class NodePoller {
   end(): void {
     clearInterval(this.#looking);
     const nowUs = this.#clockwork.nowUs();
-    this.#downSpan.see(false, nowUs, 0, this.down);
-    for (const span of this.#blockedSpans) span.see(false, nowUs, this.#graceUs, this.blocked);
+    this.#downSpan.see(false, { nowUs, lateUs: 0 }, 0, this.down);
+    for (const span of this.#blockedSpans)
+      span.see(false, { nowUs, lateUs: this.#lateUs }, this.#graceUs, this.blocked);
   }
 
   async #look(): Promise<void> {
     // A look that takes long is one look.
     if (this.#busy) return;
     this.#busy = true;
+    const begun = performance.now();
     const looks = await Promise.all(this.#watched.map((watched, i) => this.#lookAt(watched, i)));
     this.#busy = false;
+    this.#lateUs += Math.max(0, Math.round((performance.now() - begun - LOOK_EVERY_MS) * 1000));
     const nowUs = this.#clockwork.nowUs();
     const up = looks.filter((look) => look.up).length;
-    this.#downSpan.see(up < this.#quorum, nowUs, 0, this.down);
+    this.#downSpan.see(up < this.#quorum, { nowUs, lateUs: 0 }, 0, this.down);
     for (const [i, key] of this.#keys.entries()) {
       const used = new Set(this.#actors.flatMap((actor) => actor.tokensInUse(key)));
       const free = looks.filter((look) => look.up && (look.tokens[i] == null || used.has(look.tokens[i]))).length;
       const held = this.#actors.some((actor) => actor.holders(key).length > 0);
       const blocked = up >= this.#quorum && free < this.#quorum && !held;
-      this.#blockedSpans[i]?.see(blocked, nowUs, this.#graceUs, this.blocked);
+      this.#blockedSpans[i]?.see(blocked, { nowUs, lateUs: this.#lateUs }, this.#graceUs, this.blocked);
     }
     if (up === this.#watched.length) this.#checkSupport(looks);
   }
@@ -127,20 +135,6 @@ export class NodePoller {
     // One that does not answer has what it had.
     await Promise.race([asked, new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS))]);
     return { up, tokens: this.#last[i] ?? [] };
-  }
-}
-
-/** Something that is so for a while. */
-class Span {
-  #sinceUs: number | null = null;
-
-  see(so: boolean, nowUs: number, longerThanUs: number, into: Interval[]): void {
-    if (so) this.#sinceUs ??= nowUs;
-    else {
-      if (this.#sinceUs !== null && nowUs - this.#sinceUs > longerThanUs)
-        into.push({ fromUs: this.#sinceUs, toUs: nowUs });
-      this.#sinceUs = null;
-    }
   }
 }
 

@@ -27,8 +27,7 @@ test('clocks of nodes need libfaketime', () => {
 
 describe.skipIf(!canRunOnRedis('scenarios on real nodes', 'processes'))('a scenario on real nodes', () => {
   // One of each kind: amnesia, a flush, errors, dead nodes, a plain DEL, an outage, a pause, a power cut, a lost majority.
-  // One after the other: what is late beside others is the machine.
-  test.each(['S03', 'S15b', 'S65', 'S52', 'S34', 'S12', 'S23', 'S07', 'S57'])(
+  test.concurrent.each(['S03', 'S15b', 'S65', 'S52', 'S34', 'S12', 'S23', 'S07', 'S57'])(
     '%s gives the verdict that it has in the simulator',
     { timeout: 100_000 },
     async (id) => {
