@@ -3,7 +3,7 @@ import { dirname, resolve } from 'node:path';
 import { policyOf } from '../deviations/index.js';
 import { counterexample } from '../libraries/counterexample.js';
 import { decidedBy } from '../libraries/frames.js';
-import { type Recording, record } from '../libraries/recording.js';
+import { record } from '../libraries/recording.js';
 import { type LibraryRun, replayLibraries } from '../libraries/run.js';
 import { install } from '../libraries/runtime/install.js';
 import { kindOf, PROPERTY_OF, type ViolationKind } from '../libraries/search/kinds.js';
@@ -13,9 +13,9 @@ import { assumptions, type Violation } from '../properties/index.js';
 import { propertyLabel } from '../report/index.js';
 import { InputError } from '../scenarios/input-error.js';
 import { loadLua } from '../wire/index.js';
-import { type PromiseKind, promiseOf } from './cases.js';
+import { promiseOf } from './cases.js';
 import { causeOf, isOfEnd, lastGone, WITHOUT_KEY } from './causes.js';
-import { CLIENT_KINDS, type ClientKind, clientKindIn, keepClassesOfNodeRedis, loadClient } from './clients.js';
+import { clientKindIn, keepClassesOfNodeRedis, loadClient } from './clients.js';
 import { type Defect, EXCLUSION } from './defect.js';
 import { defectsOf } from './diagnosis.js';
 import { environmentFor, serversIn } from './environment.js';
@@ -24,69 +24,14 @@ import { mute } from './mute.js';
 import { whereOf } from './plan.js';
 import { firstLineOf, Program } from './program.js';
 import { endsOtherwise, MOST_NODES, reasonOf } from './refusal.js';
-import { type Failing, type FoundBefore, type Searched, searchAudit } from './search.js';
+import { type AuditPlan, type AuditResult, CLIENT_KINDS, type ClientKind, type Finding, type Hints } from './result.js';
+import { type Failing, type Searched, searchAudit } from './search.js';
 import { isCache } from './targeted.js';
 import { understoodIn } from './telling.js';
-import { type FoundLock, type Said, understand } from './understand.js';
+import { type FoundLock, understand } from './understand.js';
 import { FIRST_TTL_MS } from './units.js';
 import { calls, requiredTypes } from './unknown.js';
 import { Wire } from './wire.js';
-
-/** What is to be audited, and how; plain, so that it can be sent to a worker. */
-export interface AuditPlan extends Said {
-  /** The file of the lock. */
-  readonly path: string;
-  readonly client?: ClientKind | undefined;
-  /** Most runs. */
-  readonly runs: number;
-  readonly seed: string;
-  /** Time of the processor for the search, ms: how busy the machine is changes nothing. */
-  readonly budgetMs: number;
-  /** What was found before, to be shown again; nothing is searched then. */
-  readonly replay?: FoundBefore | undefined;
-}
-
-/** A finding of an audit. */
-export interface Finding {
-  /** Name of the defect, such as `blind-release`; the kind of failure if neither the commands of the lock nor its run name a defect. */
-  readonly id: string;
-  readonly property: string;
-  readonly kind: ViolationKind | null;
-  readonly sentence: string;
-  readonly fix: string | null;
-  /** `lock.ts:42:17   DEL a of c1`; `null` if unknown. */
-  readonly decidedBy: string | null;
-  /** The same as path, line and column, both from 1. */
-  readonly place: { readonly path: string; readonly line: number; readonly column: number } | null;
-  /** Assumptions of the lock that the schedule breaks. */
-  readonly assumptionsBroken: readonly string[];
-  /** The schedule in at most twenty lines; empty if no schedule is needed. */
-  readonly text: string;
-  /** Input to reproduce it; `null` if a run without faults shows it. */
-  readonly found: FoundBefore | null;
-  readonly recording: Recording | null;
-}
-
-/** Result of an audit. */
-export interface AuditResult {
-  /** The name of the file. */
-  readonly name: string;
-  readonly verdict: 'passed' | 'violated' | 'inconclusive';
-  /** How the lock is used, as the audit understood it, one sentence each. */
-  readonly understood: readonly string[];
-  readonly promise: PromiseKind;
-  /** Maximum number of concurrent holders: more than 1 for a semaphore. */
-  readonly admits: number;
-  readonly findings: readonly Finding[];
-  /** Observations that are not failures. */
-  readonly notes: readonly string[];
-  readonly runs: number;
-  /** Requested runs for which the budget left no time. */
-  readonly left: number;
-  readonly acquired: number;
-  readonly classes: Readonly<Record<string, number>>;
-  readonly isInterrupted: boolean;
-}
 
 /** What an audit tells as it goes on. */
 export type Tell = (news: { readonly doing: string; readonly done: number; readonly of: number }) => void;
@@ -181,14 +126,14 @@ async function audited(plan: AuditPlan, tell: Tell, isStopped: () => boolean): P
 async function firstUnderstood(
   program: Program,
   kinds: readonly ClientKind[],
-  said: Said,
+  hints: Hints,
 ): Promise<[Bench, FoundLock]> {
   let problem: unknown = null;
   for (const kind of kinds) {
     try {
       const clients = await loadClient(kind, program.path);
       const bench: Bench = { program, wire: new Wire(), clients, scripts: new Map(), stored: [] };
-      return [bench, await understand(bench, said)];
+      return [bench, await understand(bench, hints)];
     } catch (error) {
       problem ??= error;
     }

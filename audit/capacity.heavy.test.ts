@@ -2,8 +2,9 @@ import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { type AuditResult, auditFile } from './audit.js';
+import { auditFile } from './audit.js';
 import { limitsIn } from './capacity.js';
+import type { AuditResult } from './result.js';
 
 async function audited(text: string, runs: number): Promise<AuditResult> {
   const path = join(mkdtempSync(join(tmpdir(), 'lockstep-audit-')), 'lock.mjs');

@@ -3,9 +3,7 @@ import { type FaultClass, withstood } from '../libraries/search/fault-classes.js
 import { VIOLATION_KINDS, type ViolationKind } from '../libraries/search/kinds.js';
 import type { Understood } from './plan.js';
 import { REPLICA_LAG_US } from './replica.js';
-
-/** What a lock promises to its users. */
-export type PromiseKind = 'single' | 'replicated' | 'redlock' | 'guard';
+import type { PromiseKind } from './result.js';
 
 /** What a lock is judged by: a lock on one node lives and dies with it; one that is never released is a guard of a period. */
 export function promiseOf({ nodes, releases, waits }: Understood): PromiseKind {

@@ -2,14 +2,9 @@ import { createRequire } from 'node:module';
 import { pathToFileURL } from 'node:url';
 import type { NodeAddress } from '../libraries/net/addresses.js';
 import { InputError } from '../scenarios/input-error.js';
+import type { ClientKind } from './result.js';
 import type { SourceFile } from './shapes.js';
 import { takeTexts } from './texts.js';
-
-/** Clients that a lock may be handed. */
-export const CLIENT_KINDS = ['ioredis', 'node-redis', 'upstash', 'iovalkey'] as const;
-
-/** One of {@link CLIENT_KINDS}. */
-export type ClientKind = (typeof CLIENT_KINDS)[number];
 
 const PACKAGES: Readonly<Record<ClientKind, string>> = {
   ioredis: 'ioredis',

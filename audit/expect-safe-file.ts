@@ -1,8 +1,8 @@
 import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { printableLines } from '../text/printable.js';
-import { type AuditResult, auditFile } from './audit.js';
-import type { ClientKind } from './clients.js';
+import { auditFile } from './audit.js';
+import type { AuditResult, ClientKind } from './result.js';
 
 /** Options of {@link expectSafeFile}, for what an audit cannot find out on its own. */
 export interface FileOptions {

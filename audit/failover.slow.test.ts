@@ -1,6 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { type AuditResult, auditFile } from './audit.js';
+import { auditFile } from './audit.js';
+import type { AuditResult } from './result.js';
 
 function audited(file: string): Promise<AuditResult> {
   const path = fileURLToPath(new URL(`testing/locks/${file}`, import.meta.url));

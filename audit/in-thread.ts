@@ -4,8 +4,9 @@ import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { type Kept, type KeptLimits, keptThread } from '../libraries/runtime/kept-thread.js';
 import { InputError } from '../scenarios/input-error.js';
-import { type AuditPlan, type AuditResult, auditFile, type Tell } from './audit.js';
+import { auditFile, type Tell } from './audit.js';
 import { NoLockError } from './refusal.js';
+import type { AuditPlan, AuditResult } from './result.js';
 
 const LOOK_MS = 250;
 /** A lock that has not let go of its thread for this long never will. */

@@ -1,7 +1,13 @@
-export { AUDIT_REPLAY, type AuditPlan, type AuditResult, type Finding } from './audit.js';
-export { CLIENT_KINDS, type ClientKind } from './clients.js';
+export { AUDIT_REPLAY } from './audit.js';
 export { auditInThread } from './in-thread.js';
 export { FINDING_TITLES } from './names.js';
 export { NoLockError } from './refusal.js';
-export type { FoundBefore } from './search.js';
+export {
+  type AuditPlan,
+  type AuditResult,
+  CLIENT_KINDS,
+  type ClientKind,
+  type Finding,
+  type FoundBefore,
+} from './result.js';
 export { PROMISES, promiseSaid } from './telling.js';

@@ -1,5 +1,5 @@
-import type { ClientKind } from './clients.js';
 import type { Program } from './program.js';
+import type { ClientKind } from './result.js';
 
 /** A step from the exports of a file to what has the lock's functions. */
 export interface Step {

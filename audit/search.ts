@@ -1,4 +1,3 @@
-import type { ClientFailure } from '../libraries/failure-file.js';
 import { type LockFactory, lockFactoryOf } from '../libraries/lock-factory.js';
 import { type LibraryRun, replayLibraries } from '../libraries/run.js';
 import { natives } from '../libraries/runtime/natives.js';
@@ -12,6 +11,7 @@ import { lockMaker, plansFor, READER } from './drive.js';
 import type { Bench } from './load.js';
 import { firstLineOf, ProcessExit } from './program.js';
 import { surroundingsIn } from './rehearsal.js';
+import type { FoundBefore } from './result.js';
 import type { FoundLock } from './understand.js';
 
 /** A schedule on which a lock fails, the first of its kind. */
@@ -25,9 +25,6 @@ export interface Failing {
   /** The lock, as it was run. */
   readonly subject: LockFactory;
 }
-
-/** A failure on a schedule, with all that its run depends on beside the file. */
-export type FoundBefore = Pick<ClientFailure, 'kind' | 'extending' | 'commandTimeoutMs' | 'schedule'>;
 
 /** What came of a search. */
 export interface Searched {

@@ -1,6 +1,6 @@
-import type { PromiseKind } from './cases.js';
 import { nameOfPlan, whereOf } from './plan.js';
 import { hasOwnConnections, type Program } from './program.js';
+import type { PromiseKind } from './result.js';
 import type { FoundLock } from './understand.js';
 import { seconds } from './words.js';
 

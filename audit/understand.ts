@@ -21,7 +21,8 @@ import {
 import { exportsOf, firstLineOf, insideOf } from './program.js';
 import { MOST_NODES, NotGivenError, notFound, OptimisticError, reasonOf, UNRELEASED, UNSAID } from './refusal.js';
 import { type Attempt, calm, factoryFor, rehearse, use } from './rehearsal.js';
-import { isAdded, type Said as SaidCommand } from './said.js';
+import type { Hints } from './result.js';
+import { isAdded, type Said } from './said.js';
 import { withStored } from './stored.js';
 import { isTaker, openersIn, Surface } from './surface.js';
 import { FIRST_TTL_MS } from './units.js';
@@ -34,14 +35,6 @@ export interface FoundLock {
   readonly seen: Seen;
 }
 
-/** What is known of the lock's surroundings, where somebody says so. */
-export interface Said {
-  readonly nodes?: number | undefined;
-  /** The function that acquires, and the one that releases, by name. */
-  readonly acquire?: string | undefined;
-  readonly release?: string | undefined;
-}
-
 const MOST_PLANS = 16;
 
 /** Functions that are handed work, and are tried as ones that do work of their own. */
@@ -49,7 +42,7 @@ const MOST_OWN_WORK = 3;
 
 /** Whether what was sent changes a value without an end where nobody has changed it since it was read. */
 function isOptimistic({ trial }: Attempt): boolean {
-  const of = (it: SaidCommand): boolean => it.key === trial?.key;
+  const of = (it: Said): boolean => it.key === trial?.key;
   const own = trial?.sent.filter(of) ?? [];
   const watched = own.findIndex(({ verb }) => verb === 'watch');
   const set = own.findIndex(({ operation, inMulti }) => operation === 'acquire' && inMulti === true);
@@ -58,7 +51,7 @@ function isOptimistic({ trial }: Attempt): boolean {
 }
 
 /** Finds out how the lock in a file is used. @throws InputError in one sentence for a file in which none is found. */
-export async function understand(bench: Bench, said: Said): Promise<FoundLock> {
+export async function understand(bench: Bench, hints: Hints): Promise<FoundLock> {
   const hosts = new Hosts(MOST_NODES);
   const problems: unknown[] = [];
   let plans: Plan[] = [];
@@ -66,14 +59,14 @@ export async function understand(bench: Bench, said: Said): Promise<FoundLock> {
   for (const isBegun of [false, true]) {
     const more = await plansIn(bench, hosts, isBegun);
     if (isBegun && !more.some(({ begin = [] }) => begin.length > 0)) break;
-    plans = chosen(more, said, bench.program.name);
+    plans = chosen(more, hints, bench.program.name);
     // A function may call the work that it is handed only for the jobs of a queue, which is empty here.
     const ownWork = plans.filter((it) => it.use === 'with').map((it): Plan => ({ ...it, use: 'handler' }));
     for (const plan of [...plans.slice(0, MOST_PLANS), ...ownWork.slice(0, MOST_OWN_WORK)]) {
       try {
         bench.wire.counts = false;
         bench.wire.setsBefore = false;
-        const found = await tried(bench, plan, said);
+        const found = await tried(bench, plan, hints);
         if (found !== null && !isLeftToOthers(found.how, plans)) return withOthers(bench, found, plans);
         if (found !== null) problems.push(new NotGivenError(nameOfPlan(plan), UNRELEASED));
       } catch (error) {
@@ -136,7 +129,7 @@ async function plansIn(bench: Bench, hosts: Hosts, isBegun: boolean): Promise<Pl
   });
 }
 
-function chosen(plans: readonly Plan[], { acquire, release }: Said, name: string): Plan[] {
+function chosen(plans: readonly Plan[], { acquire, release }: Hints, name: string): Plan[] {
   if (acquire === undefined) return plans.map((it) => (release === undefined ? it : { ...it, give: release }));
   const named = plans.filter((it) => takerIn(it) === acquire);
   if (named.length === 0)
@@ -147,23 +140,23 @@ function chosen(plans: readonly Plan[], { acquire, release }: Said, name: string
 }
 
 /** Uses a lock in one of the ways, or where that fails once it has been opened; `null` where that is none. */
-async function tried(bench: Bench, { open, ...plan }: Plan, said: Said): Promise<FoundLock | null> {
-  if (!open) return triedOnce(bench, plan, said);
+async function tried(bench: Bench, { open, ...plan }: Plan, hints: Hints): Promise<FoundLock | null> {
+  if (!open) return triedOnce(bench, plan, hints);
   let problem: unknown = null;
-  const found = await triedOnce(bench, plan, said).catch((error: unknown) => {
+  const found = await triedOnce(bench, plan, hints).catch((error: unknown) => {
     problem = error;
     return null;
   });
-  const opened = found ?? (await triedOnce(bench, { ...plan, open }, said).catch(() => null));
+  const opened = found ?? (await triedOnce(bench, { ...plan, open }, hints).catch(() => null));
   if (opened === null && problem !== null) throw problem;
   return opened;
 }
 
-async function triedOnce(bench: Bench, plan: Plan, said: Said): Promise<FoundLock | null> {
+async function triedOnce(bench: Bench, plan: Plan, hints: Hints): Promise<FoundLock | null> {
   // What seems to do its own work may give something that releases.
   const found =
-    plan.use === 'handler' ? await triedAs(bench, { ...plan, use: 'pair' }, said).catch(otherThanNotGiven) : null;
-  return found ?? (await triedAs(bench, plan, said));
+    plan.use === 'handler' ? await triedAs(bench, { ...plan, use: 'pair' }, hints).catch(otherThanNotGiven) : null;
+  return found ?? (await triedAs(bench, plan, hints));
 }
 
 function otherThanNotGiven(error: unknown): null {
@@ -189,17 +182,17 @@ const WAYS: readonly Pick<Understood, 'isBare' | 'isLong'>[] = [
   { isBare: false, isLong: true },
 ];
 
-async function triedAs(bench: Bench, plan: Plan, said: Said): Promise<FoundLock | null> {
+async function triedAs(bench: Bench, plan: Plan, hints: Hints): Promise<FoundLock | null> {
   const servers = serversIn(bench.program.sources);
-  const most = said.nodes ?? servers ?? MOST_NODES;
-  const isOpen = said.nodes === undefined && servers === null;
+  const most = hints.nodes ?? servers ?? MOST_NODES;
+  const isOpen = hints.nodes === undefined && servers === null;
   let problem: NotGivenError | null = null;
   const texts = bench.program.sources.map(({ text }) => text);
   // What its options were given may be the reason why it gives no lock.
   for (const { isBare, isLong } of WAYS) {
     // One that has sent nothing may want another name, one that has set a key may want fewer options.
     if (isBare ? problem === null : isLong && (problem !== null || !looksAtForm(texts))) continue;
-    const hosts = new Hosts(said.nodes ?? Math.max(most, MOST_NODES));
+    const hosts = new Hosts(hints.nodes ?? Math.max(most, MOST_NODES));
     const first: Understood = {
       ...NOTHING_KNOWN,
       plan,
@@ -212,7 +205,7 @@ async function triedAs(bench: Bench, plan: Plan, said: Said): Promise<FoundLock 
     const looking = await firstLook(bench, hosts, first);
     if (looking === null) break;
     if (isOptimistic(looking)) throw new OptimisticError(nameOfPlan(plan), looking.trial?.key ?? '');
-    if (isTaken(looking)) return isPlausible(looking, plan) ? triedWith(bench, hosts, first, looking, said) : null;
+    if (isTaken(looking)) return isPlausible(looking, plan) ? triedWith(bench, hosts, first, looking, hints) : null;
     if (setsKey(looking)) problem ??= new NotGivenError(nameOfPlan(plan), looking.error);
   }
   if (problem !== null && plan.use !== 'handler') throw problem;
@@ -224,11 +217,11 @@ async function triedWith(
   hosts: Hosts,
   first: Understood,
   looking: Attempt,
-  said: Said,
+  hints: Hints,
 ): Promise<FoundLock | null> {
   const { plan } = first;
   bench.wire.setsBefore = looking.trial?.setsBefore ?? false;
-  const asked = said.nodes ?? nodesOf(looking);
+  const asked = hints.nodes ?? nodesOf(looking);
   const asksOne = asked === 1 && hosts.met > 1 && (await failsOver(bench, hosts, first));
   const nodes = asksOne ? hosts.met : asked;
   const narrowed = new Hosts(Math.max(nodes, hosts.met));
@@ -272,7 +265,7 @@ async function triedWith(
 
 /** How many nodes were asked for the lock, or told that it is free: who has a majority need ask no more of them. */
 function nodesOf({ trial }: Attempt): number {
-  const isOwn = ({ operation, key }: SaidCommand): boolean =>
+  const isOwn = ({ operation, key }: Said): boolean =>
     operation === 'acquire' || (operation === 'release' && key === trial?.key);
   return new Set(trial?.sent.filter(isOwn).map(({ node }) => node)).size;
 }
@@ -305,7 +298,7 @@ async function refusalFor(bench: Bench, hosts: Hosts, how: Understood): Promise<
 /** Whether it still asks for the lock, though its call has returned. */
 function asksOn(attempt: Attempt | undefined): boolean {
   const { trial, returnedMs } = attempt ?? {};
-  const isLater = ({ operation, atMs }: SaidCommand): boolean => operation === 'acquire' && atMs > Number(returnedMs);
+  const isLater = ({ operation, atMs }: Said): boolean => operation === 'acquire' && atMs > Number(returnedMs);
   return trial?.sent.some(isLater) ?? false;
 }
 

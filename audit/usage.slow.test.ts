@@ -1,6 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
-import { type AuditResult, auditFile } from './audit.js';
+import { auditFile } from './audit.js';
+import type { AuditResult } from './result.js';
 
 /** How one of the locks in `testing/locks` is used, and what is wrong with it. */
 interface Case {

@@ -1,8 +1,9 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { watchdog } from '../libraries/runtime/watchdog.js';
 import { InputError } from '../scenarios/input-error.js';
-import { type AuditPlan, auditFile } from './audit.js';
+import { auditFile } from './audit.js';
 import { NoLockError } from './refusal.js';
+import type { AuditPlan } from './result.js';
 
 /*
  * An audit in a thread of its own: its author's code may never let go of it.

@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander';
-import type { ClientKind } from '../audit/clients.js';
+import type { ClientKind } from '../audit/index.js';
 import { InputError } from '../scenarios/input-error.js';
 import type { AuditFlags } from './flags.js';
 import type { Finish, Io } from './io.js';

@@ -1,5 +1,5 @@
 import type { Unknown } from '../advise/unknowns.js';
-import type { ClientKind } from '../audit/clients.js';
+import type { ClientKind } from '../audit/index.js';
 import type { Health, Shape } from '../real/bench/types.js';
 import type { ClientLibrary } from '../real/client-libraries.js';
 import type { BoundId } from '../search/fault-model.js';
