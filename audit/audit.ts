@@ -132,7 +132,7 @@ async function firstUnderstood(
   for (const kind of kinds) {
     try {
       const clients = await loadClient(kind, program.path);
-      const bench: Bench = { program, wire: new Wire(), clients, scripts: new Map(), stored: [] };
+      const bench: Bench = { program, wire: new Wire(), clients, scripts: new Map(), stored: [], finds: true };
       return [bench, await understand(bench, hints)];
     } catch (error) {
       problem ??= error;

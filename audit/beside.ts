@@ -1,16 +1,13 @@
 import type { Fault } from '../scenarios/index.js';
 import type { Defect } from './defect.js';
-import type { Hosts } from './hosts.js';
-import { exceedsTtl } from './limits.js';
 import type { Bench } from './load.js';
-import { releasesBeside } from './parts.js';
-import { nameOfPlan, type Plan, type Understood, whereOf } from './plan.js';
-import { type Attempt, calm, REST_MS, rehearse, use } from './rehearsal.js';
+import { partDefect } from './parts.js';
+import { nameOfPlan, type Plan, whereOf } from './plan.js';
+import { type Attempt, calm, delayed, REST_MS, rehearse, use } from './rehearsal.js';
 import { LETS_CALLS_IN, RELEASES_REFUSED, STALE_READ, valueOfProcess } from './shown-defects.js';
 import { withStored } from './stored.js';
-import { isWork, keptLate } from './targeted.js';
+import { isWork, keptLate, type Runnable } from './targeted.js';
 import { isSameValue, type Touch, touchesIn } from './touches.js';
-import { calls } from './unknown.js';
 
 /** What a function does with Redis under its lock, as one of its runs shows. */
 interface Worked {
@@ -19,12 +16,6 @@ interface Worked {
   readonly touches: readonly Touch[];
   /** What it stores is made of what it has read before it had the lock. */
   readonly readsBefore: boolean;
-}
-
-interface Subject {
-  readonly bench: Bench;
-  readonly hosts: Hosts;
-  readonly how: Understood;
 }
 
 /** Functions and pairs of them that are tried: each takes a few runs. */
@@ -41,32 +32,25 @@ const LATER_MS = 7;
 const LATE_SHARE = 0.4;
 
 /** What is wrong with what exported functions do of their own work under locks. */
-export async function functionDefects(subject: Subject, plans: readonly Plan[]): Promise<readonly Defect[]> {
+export async function functionDefects(subject: Runnable, plans: readonly Plan[]): Promise<readonly Defect[]> {
   const { nodes, admits, counts } = subject.how;
   if (nodes > 1 || admits > 1 || counts) return [];
   const functions = functionsIn(plans, subject.how.plan);
   const found = [...(functions.length > 1 ? await lostChanges(subject, functions) : [])];
-  const { finds } = calls;
   for (const plan of functions) {
-    calls.finds = true;
     const own = await withData(subject, plan);
     const two = await twoProcesses(own, plan);
-    const defect =
-      (two && (await ofTwoCalls(two))) ??
-      (await staleRead(own, plan)) ??
-      (await releasesBeside(own, plan)) ??
-      (await exceedsTtl(own, plan));
+    const defect = (two && (await ofTwoCalls(two))) ?? (await staleRead(own, plan)) ?? (await partDefect(own, plan));
     if (defect === null) continue;
     found.push({ ...defect, where: whereOf(subject.bench.program, plan) });
     break;
   }
-  calls.finds = finds;
   return found;
 }
 
 /** The same with what a function reads stored, where it does more then. */
-async function withData(subject: Subject, plan: Plan): Promise<Subject> {
-  const bench = { ...subject.bench };
+async function withData(subject: Runnable, plan: Plan): Promise<Runnable> {
+  const bench = { ...subject.bench, finds: true };
   const own = { ...subject, bench };
   const run = async (): Promise<Attempt | null> => (await played(own, [{ plan, atMs: 10 }]))[0] ?? null;
   const alone = await run();
@@ -85,7 +69,7 @@ interface TwoProcesses {
 }
 
 /** Makes two processes call a function; `null` where it has no lock with a TTL. */
-async function twoProcesses({ bench, hosts, how }: Subject, plan: Plan): Promise<TwoProcesses | null> {
+async function twoProcesses({ bench, hosts, how }: Runnable, plan: Plan): Promise<TwoProcesses | null> {
   const playing =
     (ttlMs: number): TwoProcesses['plays'] =>
     (own, other, workMs = ttlMs / 2) => {
@@ -158,7 +142,7 @@ function worksBeside(first: Attempt | undefined, second: Attempt | undefined, ta
  * Whether two exported functions change the same value, each under a lock of its own: without faults but one late command, the change
  * of one is lost, as in no order of the two calls.
  */
-async function lostChanges(subject: Subject, functions: readonly Plan[]): Promise<readonly Defect[]> {
+async function lostChanges(subject: Runnable, functions: readonly Plan[]): Promise<readonly Defect[]> {
   const all: Worked[] = [];
   for (const plan of functions) all.push(...(await workedAlone(subject, plan)));
   const pairs = all.flatMap((one) => all.filter((two) => areApart(one, two)).map((two) => [one, two] as const));
@@ -179,14 +163,14 @@ function functionsIn(plans: readonly Plan[], { path, open = null, begin = [] }: 
 }
 
 /** What a function stores under its lock of a value that it has read before that, while another call of it changes the value in between. */
-async function staleRead(subject: Subject, plan: Plan): Promise<Defect | null> {
+async function staleRead(subject: Runnable, plan: Plan): Promise<Defect | null> {
   const [worked] = await workedAlone(subject, plan, true);
   const key = worked === undefined ? null : await lostAfter(subject, [worked, worked], worked, worked);
   return key === null ? null : { ...STALE_READ, sentence: `${nameOfPlan(plan)} reads ${key} ${STALE_READ.sentence}` };
 }
 
 /** What a function does under its lock, where it takes one and uses values there: in two calls, as the first may find none. */
-async function workedAlone(subject: Subject, plan: Plan, readsBefore = false): Promise<readonly Worked[]> {
+async function workedAlone(subject: Runnable, plan: Plan, readsBefore = false): Promise<readonly Worked[]> {
   const calls = [plan, plan].map((it, i) => ({ plan: it, atMs: 10 + i * GAP_MS }));
   const runs = (await played(subject, calls)).flatMap((it) => it?.trial ?? []);
   const sent = runs.flatMap((it) => it.sent);
@@ -206,13 +190,13 @@ function areApart(one: Worked, two: Worked): boolean {
 }
 
 /** The key of a value of which a change by the second function is lost when it comes between reading and storing of the first. */
-async function lostIn(subject: Subject, one: Worked, two: Worked): Promise<string | null> {
+async function lostIn(subject: Runnable, one: Worked, two: Worked): Promise<string | null> {
   // Some functions change nothing before others have.
   return (await lostAfter(subject, [one, one, two], one, two)) ?? (await lostAfter(subject, [two, two, one], one, two));
 }
 
 async function lostAfter(
-  subject: Subject,
+  subject: Runnable,
   before: readonly Worked[],
   one: Worked,
   two: Worked,
@@ -238,15 +222,7 @@ async function lostAfter(
   const slow = one.readsBefore ? asking : storing;
   if (slow === undefined) return null;
   const sentMs = atMs + slow.atMs - own.askedMs;
-  const late: Fault = {
-    kind: 'partition',
-    from: [own.client],
-    to: ['n0'],
-    oneWay: true,
-    holds: true,
-    atUs: Math.round((sentMs - 0.5) * 1000),
-    forUs: Math.round(lateMs * 1000),
-  };
+  const late = delayed(own.client, 'n0', sentMs - 0.5, lateMs);
   const [stale, meanwhile] = await plays(atMs, sentMs + LATER_MS, [late]);
   const isBetween = of(meanwhile, two) !== undefined && Number(meanwhile?.leftMs) < slow.atMs + lateMs;
   return isBetween && of(stale, one)?.stored === storing.stored ? storing.key : null;
@@ -262,7 +238,7 @@ type Played = readonly (Attempt | undefined)[];
 
 /** Each call by a process of its own, in their order. */
 async function played(
-  { bench, hosts, how }: Subject,
+  { bench, hosts, how }: Runnable,
   calls: readonly Call[],
   faults: readonly Fault[] = [],
 ): Promise<Played> {
@@ -280,7 +256,7 @@ async function played(
 
 /** What a call that succeeds stores last, of a value that it has read before: under its lock, or only before that. */
 function storedLast(
-  { bench }: Subject,
+  { bench }: Runnable,
   attempt: Attempt | undefined,
   { locks, readsBefore }: Worked,
   like?: Touch,

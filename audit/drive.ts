@@ -14,6 +14,7 @@ import { type Plan, type Step, saysWhether, takerIn, type Understood } from './p
 import { exportsOf, insideOf } from './program.js';
 import { responseOf } from './response.js';
 import { namesResource, roleOf } from './roles.js';
+import { calls } from './unknown.js';
 import { type Trial, usable } from './wire.js';
 import { enter } from './work.js';
 import { lockOfWork } from './work-lock.js';
@@ -63,6 +64,7 @@ export function lockMaker(bench: Bench, how: Understood, planOf: (process: strin
   return async ({ addresses }) => {
     const process = current.owner;
     if (process === null) throw new Error('a lock is made outside of its process');
+    calls.finds = bench.finds;
     const own = addresses.slice(0, how.nodes) as [NodeAddress, ...NodeAddress[]];
     if (how.isOpen && how.nodes > 1)
       Object.assign(globalThis.process.env, environmentFor(bench.program.sources, own.length));
@@ -173,8 +175,10 @@ class LockUser {
     trial.share = how.lastsShare;
     if (plan.use === 'script') {
       // What it has begun as it was loaded goes on.
-      const loading = loadIn(this.bench, []).then(() => later(SCRIPT_MS));
-      return this.worksItself(trial, loading);
+      return this.worksItself(
+        trial,
+        loadIn(this.bench, []).then(() => later(SCRIPT_MS)),
+      );
     }
     const target = await this.targetFor(base);
     const taker = this.takerOf(target);
@@ -268,9 +272,9 @@ class LockUser {
   private async worksItself(trial: Trial, done: Promise<unknown>, stop?: AbortController): Promise<HeldByFile | null> {
     done.catch(() => {});
     const { how, process } = this;
-    const isSpent = (): boolean =>
+    const isUncertain = (): boolean =>
       how.nodes > 1 && (how.callsWork || trial.reliableUntil(process.wallMs(), 0) <= process.wallMs());
-    if (!(await getsLock(trial, process, done, isSpent))) {
+    if (!(await getsLock(trial, process, done, isUncertain))) {
       trial.letGo();
       return null;
     }

@@ -143,7 +143,7 @@ export async function examine(
       dropsTtl: known.releases && (await dropsTtl(bench, hosts, known, ttlMs)),
       textOf: (said) => textIn(bench, said),
       mistakesAnswers: hasOwnConnections(bench.program) && (await mistakesAnswers(bench, hosts, known, ttlMs)),
-      ...(await untoldOf(bench, hosts, known, alone.trial?.loops ?? false)),
+      ...(await untoldOf(subject, alone.trial?.loops ?? false)),
       shown: await targetedDefects(subject),
       next,
     },

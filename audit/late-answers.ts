@@ -2,7 +2,7 @@ import type { Schedule } from '../scenarios/index.js';
 import type { Hosts } from './hosts.js';
 import type { Bench } from './load.js';
 import type { Understood } from './plan.js';
-import { type Attempt, calm, REST_MS, rehearse, use } from './rehearsal.js';
+import { type Attempt, calm, delayed, REST_MS, rehearse, use } from './rehearsal.js';
 
 /** Answers are late for so long, ms: longer than most programs wait for one. */
 const LATE_MS: readonly number[] = [2_500, 12_000];
@@ -39,14 +39,5 @@ function withLateAnswers(ttlMs: number, lateMs: number): Schedule {
   const own = [10, FIRST_MS, ...AGAIN_MS.map((it) => endMs - it)].map((atMs) => use(atMs, ttlMs, 1));
   const others = Array.from({ length: ASKS }, (_, i) => use(FIRST_MS + 20 + (i * lateMs) / ASKS, ttlMs, ttlMs / 2));
   const schedule = calm(1, [own, others], (endMs + 4 * ttlMs + REST_MS) * 1000);
-  const late = {
-    kind: 'partition',
-    from: ['n0'],
-    to: ['c1'],
-    oneWay: true,
-    holds: true,
-    atUs: FIRST_MS * 1000,
-    forUs: lateMs * 1000,
-  } as const;
-  return { ...schedule, faults: [late] };
+  return { ...schedule, faults: [delayed('n0', 'c1', FIRST_MS, lateMs)] };
 }

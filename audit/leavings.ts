@@ -2,7 +2,7 @@ import type { Fault, LockPlan, Schedule } from '../scenarios/index.js';
 import type { Hosts } from './hosts.js';
 import { type Bench, textIn } from './load.js';
 import type { Understood } from './plan.js';
-import { type Attempt, calm, REST_MS, rehearse, use } from './rehearsal.js';
+import { type Attempt, calm, delayed, REST_MS, rehearse, use } from './rehearsal.js';
 import type { Subject } from './targeted.js';
 
 /** Nobody means to hold a lock for so long, ms. */
@@ -69,15 +69,7 @@ export async function deletesLate(bench: Bench, hosts: Hosts, how: Understood, t
   const others = Array.from({ length: 12 }, (_, i) => use((0.98 + i * 0.02) * ttlMs, ttlMs, 0.8 * ttlMs));
   const third = use(1.55 * ttlMs, ttlMs, 1);
   // What is on its way back then is late; what is on its way there is not.
-  const late: Fault = {
-    kind: 'partition',
-    from: ['n0'],
-    to: ['c1'],
-    oneWay: true,
-    holds: true,
-    atUs: Math.round((10 + releaseMs) * 1000),
-    forUs: Math.round((1.4 * ttlMs - releaseMs) * 1000),
-  };
+  const late = delayed('n0', 'c1', 10 + releaseMs, 1.4 * ttlMs - releaseMs);
   const attempts = await plays(bench, hosts, how, [[use(10, ttlMs, releaseMs)], others, [third]], [late]);
   const own = attempts.find(({ client }) => client === 'c1');
   const next = attempts.find(({ client, held }) => client === 'c2' && held !== null);

@@ -23,8 +23,10 @@ export interface Bench {
   readonly clients: ClientMaker;
   /** All scripts that it has sent, by their SHA-1: a search begins where nodes have them. */
   readonly scripts: Map<string, string>;
-  /** What is in Redis before each run: where the lock cannot be understood without. */
+  /** What is in Redis before each run. Nothing, unless the lock does more with it. */
   stored: Stored;
+  /** What its functions look for elsewhere is found. It is, unless they do more work without. */
+  finds: boolean;
 }
 
 /** The text of a command that is a script, by its SHA-1 too. */

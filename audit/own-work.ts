@@ -6,17 +6,17 @@ import type { Trial } from './wire.js';
  * Waits until a function that does work of its own has the lock: where what was granted may not be enough, it has it only if it works.
  *
  * @param done - When it has ended.
- * @param isSpent - Whether that may not be enough: nothing is left of it, or its client may not have waited for all answers.
+ * @param isUncertain - Whether that may not be enough: nothing is left of it, or its client may not have waited for all answers.
  * @returns Whether it got the lock before it ended.
  */
 export async function getsLock(
   trial: Trial,
   process: ProcessContext,
   done: Promise<unknown>,
-  isSpent: () => boolean,
+  isUncertain: () => boolean,
 ): Promise<boolean> {
   while (await Promise.race([trial.granted.then(() => true), done.then(() => trial.isGranted)])) {
-    if (!isSpent() || (await works(trial, process, done))) return true;
+    if (!isUncertain() || (await works(trial, process, done))) return true;
     trial.giveUp();
   }
   return false;

@@ -1,15 +1,18 @@
 import { current } from '../libraries/runtime/owner.js';
 import type { Defect } from './defect.js';
-import type { Hosts } from './hosts.js';
-import type { Bench } from './load.js';
-import type { Plan, Understood } from './plan.js';
-import { type Attempt, calm, REST_MS, rehearse, releasedIn, use } from './rehearsal.js';
-import { RELEASES_BESIDE } from './shown-defects.js';
-import { signalsIn } from './untold.js';
+import { speaksOfFencing } from './fences.js';
+import { nameOfPlan, type Plan } from './plan.js';
+import { type Attempt, calm, heldNow, REST_MS, rehearse, use, type Ways } from './rehearsal.js';
+import { limitsExceedTtl, RELEASES_BESIDE } from './shown-defects.js';
+import { isWork, type Runnable } from './targeted.js';
+import { signalsIn } from './unknown.js';
 
 /** What a part of the work takes, and what one takes that goes on where another has failed, ms. */
 const PART_MS = 50;
 const LONG_MS = 400;
+
+/** Of the time that a TTL lasts, what is later is over. */
+const OVER = 1.02;
 
 /** A part of the work: something that is awaited of what a function was handed. */
 interface Part {
@@ -19,62 +22,99 @@ interface Part {
   isCovered: boolean;
 }
 
-/** The parts of the work of one call, in their order. */
-interface Worked {
-  readonly attempt: Attempt | undefined;
-  readonly parts: readonly Part[];
-  /** As a part failed, others were told to stop. */
-  readonly isTold: boolean;
+/** What is wrong with the parts of the work that a function does under its lock. */
+export async function partDefect(subject: Runnable, plan: Plan): Promise<Defect | null> {
+  return (await releasesBeside(subject, plan)) ?? (await exceedsTtl(subject, plan));
+}
+
+function nowMs(): number {
+  return current.owner?.wallMs() ?? Number.NaN;
+}
+
+/** Calls a function once. */
+async function once({ bench, hosts, how }: Runnable, plan: Plan, ways: Ways): Promise<Attempt | undefined> {
+  const ttlMs = how.fixedTtlMs ?? 0;
+  const schedule = calm(how.nodes, [[use(10, ttlMs, 1)]], (4 * ttlMs + 10 * REST_MS) * 1000);
+  const [attempt] = await rehearse(bench, hosts, how, schedule, { ...ways, naturally: true, planOf: () => plan });
+  return attempt;
 }
 
 /**
  * Whether a function that does parts of its work at once releases its lock when one of them fails, while others go on. Without a failure
  * it awaits them all.
  */
-export async function releasesBeside(
-  subject: { readonly bench: Bench; readonly hosts: Hosts; readonly how: Understood },
-  plan: Plan,
-): Promise<Defect | null> {
-  const { attempt, parts } = await worked(subject, plan, null);
+async function releasesBeside(subject: Runnable, plan: Plan): Promise<Defect | null> {
+  const { attempt, parts } = await inParts(subject, plan, null);
   if (attempt?.held == null || attempt.releaseError !== null || attempt.trial?.isGranted !== true) return null;
   const failing = parts.findIndex((it, i) => parts.slice(i + 1).some(({ fromMs }) => fromMs < it.toMs));
   if (failing < 0 || !parts.every(({ isCovered }) => isCovered)) return null;
-  const failed = await worked(subject, plan, failing);
+  const failed = await inParts(subject, plan, failing);
   const isLeft = failed.parts.some(({ isCovered }, i) => i !== failing && !isCovered);
   return isLeft && !failed.isTold ? RELEASES_BESIDE : null;
 }
 
-/** @param failing - The part that fails; `null` where none does. */
-async function worked(
-  { bench, hosts, how }: { readonly bench: Bench; readonly hosts: Hosts; readonly how: Understood },
+/**
+ * Calls a function whose work has several parts.
+ *
+ * @param failing - The part that fails, while later ones take long; `null` where none does.
+ * @returns `isTold`: as a later part ended, one had been told to stop.
+ */
+async function inParts(
+  subject: Runnable,
   plan: Plan,
   failing: number | null,
-): Promise<Worked> {
+): Promise<{ readonly attempt: Attempt | undefined; readonly parts: readonly Part[]; readonly isTold: boolean }> {
+  const { bench } = subject;
   const parts: Part[] = [];
   const signals = new Set<AbortSignal>();
   let isTold = false;
-  const isHeld = (): boolean => {
-    const trial = current.owner === null ? null : bench.wire.trialOf(current.owner);
-    return trial?.isGranted === true && !releasedIn(trial);
-  };
   const takes = async (): Promise<void> => {
-    if (!isHeld()) return;
-    const nowMs = (): number => current.owner?.wallMs() ?? Number.NaN;
-    const at = parts.push({ fromMs: nowMs(), toMs: Number.POSITIVE_INFINITY, isCovered: false }) - 1;
-    const part = parts[at] as Part;
+    if (heldNow(bench) === null) return;
+    const part: Part = { fromMs: nowMs(), toMs: Number.POSITIVE_INFINITY, isCovered: false };
+    const at = parts.push(part) - 1;
     const isLong = failing !== null && at > failing;
     await new Promise((resolve) => setTimeout(resolve, isLong ? LONG_MS : PART_MS));
     part.toMs = nowMs();
-    part.isCovered = isHeld();
+    part.isCovered = heldNow(bench) !== null;
     if (isLong) isTold ||= [...signals].some(({ aborted }) => aborted);
     if (at === failing) throw new Error('it failed');
   };
   const heard = (given: readonly unknown[]): void => {
-    for (const it of given) for (const signal of signalsIn(it)) signals.add(signal);
+    for (const signal of signalsIn(given)) signals.add(signal);
   };
-  const ttlMs = how.fixedTtlMs ?? 0;
-  const schedule = calm(how.nodes, [[use(10, ttlMs, 1)]], (4 * ttlMs + REST_MS) * 1000);
-  const ways = { naturally: true, takes, heard, elements: 2, planOf: () => plan };
-  const [attempt] = await rehearse(bench, hosts, how, schedule, ways);
+  const attempt = await once(subject, plan, { takes, heard, elements: 2 });
   return { attempt, parts, isTold };
+}
+
+/**
+ * Whether a function begins with a part of its work when its TTL has passed, where each part takes as long as the time limit that it is
+ * given. What has none takes no time.
+ */
+async function exceedsTtl(subject: Runnable, plan: Plan): Promise<Defect | null> {
+  const { bench } = subject;
+  if (speaksOfFencing(bench)) return null;
+  /** Of each call that is not awaited yet. */
+  const limits: (readonly AbortSignal[])[] = [];
+  let late: { readonly name: string; readonly afterMs: number } | null = null;
+  const heard = (given: readonly unknown[], name: string): void => {
+    limits.push(isWork(name) ? signalsIn(given) : []);
+    const trial = isWork(name) ? heldNow(bench) : null;
+    const afterMs = nowMs() - (trial?.grantedMs ?? Number.NaN);
+    if (trial?.ttlMs != null && afterMs > OVER * trial.ttlMs) late ??= { name: name.replace(/^\./, ''), afterMs };
+  };
+  const takes = async (): Promise<void> => {
+    const signals = limits.shift() ?? [];
+    if (signals.length > 0) await Promise.race(signals.map(aborted));
+  };
+  const { trial } = (await once(subject, plan, { heard, takes })) ?? {};
+  if (late === null || trial?.ttlMs == null || trial.sent.some(({ operation }) => operation === 'extend')) return null;
+  return limitsExceedTtl(nameOfPlan(plan), trial.ttlMs, late);
+}
+
+/** Rejects when a signal aborts. */
+function aborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    if (signal.aborted) reject(signal.reason);
+    signal.addEventListener('abort', () => reject(signal.reason));
+  });
 }

@@ -3,7 +3,8 @@ import { type LockUnderTest, type MakeLock, readHoldEnd } from '../libraries/loc
 import { replayLibraries } from '../libraries/run.js';
 import { current } from '../libraries/runtime/owner.js';
 import { noCalls } from '../libraries/seen.js';
-import { type LockPlan, plainCluster, plainLock, type Schedule } from '../scenarios/index.js';
+import { type LockPlan, type Partition, plainCluster, plainLock, type Schedule } from '../scenarios/index.js';
+import { nodeName } from '../sim/index.js';
 import { type HeldByFile, lockMaker } from './drive.js';
 import { answersOf } from './held.js';
 import type { Hosts } from './hosts.js';
@@ -84,6 +85,18 @@ export function withClock(schedule: Schedule, process: string, aheadMs: number):
   return { ...schedule, cluster: { ...schedule.cluster, clocks } };
 }
 
+/** Messages from one process to another are late: what is sent in this time leaves at its end. */
+export function delayed(from: string, to: string, atMs: number, forMs: number): Partition {
+  const [atUs = 0, forUs = 0] = [atMs, forMs].map((ms) => Math.round(ms * 1000));
+  return { kind: 'partition', from: [from], to: [to], oneWay: true, holds: true, atUs, forUs };
+}
+
+/** The same of all messages between a process and so many nodes. */
+export function cutOff(process: string, nodes: number, atMs: number, forMs: number): Partition {
+  const to = Array.from({ length: nodes }, (_, i) => nodeName(i));
+  return { ...delayed(process, '', atMs, forMs), to, oneWay: false };
+}
+
 /** One lock of a rehearsal. */
 export function use(atMs: number, ttlMs: number, holdMs: number): LockPlan {
   return plainLock(Math.round(atMs * 1000), ttlMs, { holdUs: Math.round(holdMs * 1000) });
@@ -150,8 +163,14 @@ export async function rehearse(
   return attempts;
 }
 
+/** The acquisition of the process that runs now, where that has the lock and has not released it; else `null`. */
+export function heldNow({ wire }: Bench): Trial | null {
+  const trial = current.owner === null ? null : wire.trialOf(current.owner);
+  return trial?.isGranted === true && !releasedIn(trial) ? trial : null;
+}
+
 /** Whether an acquisition has deleted its key after that was granted. */
-export function releasedIn({ sent, key, grantedMs }: Trial): boolean {
+function releasedIn({ sent, key, grantedMs }: Trial): boolean {
   return sent.some((it) => it.operation === 'release' && it.key === key && it.atMs >= grantedMs);
 }
 

@@ -1,4 +1,5 @@
 import { type Defect, EXCLUSION } from './defect.js';
+import { seconds } from './words.js';
 
 /* What plain use, or one thing in its way, has shown, whatever the lock sends. */
 
@@ -167,6 +168,22 @@ export const RELEASES_REFUSED: Defect = {
   property: 'mutual-exclusion',
   isShown: true,
 };
+
+/** Of a function, after its name: its time limits let it call something so long after it was granted its lock, ms. */
+export function limitsExceedTtl(
+  name: string,
+  ttlMs: number,
+  late: { readonly name: string; readonly afterMs: number },
+): Defect {
+  return {
+    id: 'work-outlasts-ttl',
+    sentence: `the time limits of ${name} add up to more than its TTL: where each call takes as long as it may, it calls ${late.name} ${seconds(late.afterMs)} after it got the lock, and its key lives for ${seconds(ttlMs)}`,
+    fix: 'one time limit for all of the work, which is shorter than the TTL, or an extension while the work goes on',
+    brings: [],
+    property: 'mutual-exclusion',
+    isShown: true,
+  };
+}
 
 /** Of all acquisitions of a process, which store one value. */
 export function valueOfProcess(value: string): Defect {

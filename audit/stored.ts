@@ -2,7 +2,6 @@ import type { Bench, Stored } from './load.js';
 import type { Parameter } from './parameter.js';
 import type { SourceFile } from './shapes.js';
 import { isWork } from './targeted.js';
-import { calls } from './unknown.js';
 import type { Trial } from './wire.js';
 
 /** Enough of whatever is counted. */
@@ -95,33 +94,37 @@ interface Ran {
 const MOST_ROUNDS = 3;
 
 /**
- * Makes a run again with what it has read stored, and leaves that stored if the lock is acquired then and was not before, or if more
- * is sent and called under it.
+ * Makes a run again with what it has read stored, and leaves `bench` so if the lock is acquired then and was not before, or if more is
+ * sent and called under it.
  *
  * @param before - A run with nothing more stored than is now.
  */
 export async function withStored<R extends Ran>(bench: Bench, before: R, run: () => Promise<R | null>): Promise<R> {
-  const first = bench.stored;
-  let best = await withNothingFound(before, run);
+  const { stored, finds } = bench;
+  let best = (await withNothingFound(bench, before, run)) ?? before;
   for (let round = 0; round < MOST_ROUNDS; round++) {
     const more = await withMore(bench, best, run);
     if (more === null) break;
     best = more;
   }
   if (best === before || isBetter(best, before)) return best;
-  bench.stored = first;
+  Object.assign(bench, { stored, finds });
   return before;
 }
 
-/** The same where what looks for something else finds nothing, and that is left so if more work is done then. */
-async function withNothingFound<R extends Ran>(before: R, run: () => Promise<R | null>): Promise<R> {
-  if (before.trial?.isGranted !== true || before.trial.works.length === 0) return before;
-  calls.finds = false;
+/** A run in which what is looked for elsewhere is not found; `null` where no more work is done then. */
+async function withNothingFound<R extends Ran>(
+  bench: Bench,
+  before: R,
+  run: () => Promise<R | null>,
+): Promise<R | null> {
+  const worksIn = ({ trial }: Ran): number => trial?.works.filter(isWork).length ?? 0;
+  if (before.trial?.isGranted !== true || before.trial.works.length === 0) return null;
+  bench.finds = false;
   const again = await run();
-  const worksIn = (trial: Trial | null): number => trial?.works.filter(isWork).length ?? 0;
-  if (again !== null && isBetter(again, before) && worksIn(again.trial) > worksIn(before.trial)) return again;
-  calls.finds = true;
-  return before;
+  if (again !== null && isBetter(again, before) && worksIn(again) > worksIn(before)) return again;
+  bench.finds = true;
+  return null;
 }
 
 /** One round: `null` where nothing that may be stored makes it do more. */

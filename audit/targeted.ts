@@ -4,7 +4,7 @@ import { commandsOf, type Defect } from './defect.js';
 import type { Hosts } from './hosts.js';
 import type { Bench } from './load.js';
 import { takerIn, type Understood } from './plan.js';
-import { type Attempt, calm, REST_MS, rehearse, use, type Ways } from './rehearsal.js';
+import { type Attempt, calm, cutOff, delayed, REST_MS, rehearse, use, type Ways } from './rehearsal.js';
 import { roleOf } from './roles.js';
 import type { Said } from './said.js';
 import {
@@ -22,10 +22,14 @@ import { type Touch, touchesIn } from './touches.js';
 import type { Trial } from './wire.js';
 
 /** A lock, and what is needed to run it. */
-export interface Subject {
+export interface Runnable {
   readonly bench: Bench;
   readonly hosts: Hosts;
   readonly how: Understood;
+}
+
+/** The same with what is known of its runs. */
+export interface Subject extends Runnable {
   readonly ttlMs: number;
   readonly alone: Attempt;
 }
@@ -140,15 +144,7 @@ const ADDS_KNOWN = /['"]zadd['"]\s*,[^)\n]*['"]xx['"]/i;
 /** Whether a holder that was cut off until another process had the lock claims again that it holds it, after the partition. */
 async function extendsUnheeded(subject: Subject): Promise<Defect | null> {
   const { ttlMs, bench } = subject;
-  const cut: Fault = {
-    kind: 'partition',
-    from: ['c1'],
-    to: ['n0'],
-    oneWay: false,
-    holds: true,
-    atUs: Math.round(300 * ttlMs),
-    forUs: Math.round(1_200 * ttlMs),
-  };
+  const cut = cutOff('c1', 1, 0.3 * ttlMs, 1.2 * ttlMs);
   const uses = [[use(10, ttlMs, 2.9 * ttlMs)], [use(1.35 * ttlMs, ttlMs, 3 * ttlMs)]];
   const attempts = await plays(subject, uses, [cut]);
   const [own, other] = [useOf(attempts, 'c1'), useOf(attempts, 'c2')];
@@ -205,15 +201,7 @@ async function deletesUnwatched(subject: Subject): Promise<Defect | null> {
   }));
   const third = { ...use(1.6 * ttlMs, ttlMs, 1), resources: ['b'] };
   for (let afterMs = 0.5; afterMs <= MOST_MS; afterMs++) {
-    const late: Fault = {
-      kind: 'partition',
-      from: ['c1'],
-      to: ['n0'],
-      oneWay: true,
-      holds: true,
-      atUs: Math.round((10 + heldMs + afterMs) * 1000),
-      forUs: Math.round(0.5 * ttlMs * 1000),
-    };
+    const late = delayed('c1', 'n0', 10 + heldMs + afterMs, ttlMs / 2);
     const attempts = await plays(subject, [[a, b], others, [third]], [late]);
     const [next, last] = [useOf(attempts, 'c2'), useOf(attempts, 'c3')];
     if (next?.trial?.isGranted !== true || last === undefined) continue;
@@ -250,15 +238,7 @@ async function doesTwice(subject: Subject): Promise<Defect | null> {
   if (refused === undefined || refused.held !== null) return null;
   const askedMs = ttlMs / 8;
   for (let afterMs = 0.5; afterMs <= MOST_MS; afterMs++) {
-    const late: Fault = {
-      kind: 'partition',
-      from: ['c2'],
-      to: ['n0'],
-      oneWay: true,
-      holds: true,
-      atUs: Math.round((askedMs + afterMs) * 1000),
-      forUs: Math.round((ttlMs / 2) * 1000),
-    };
+    const late = delayed('c2', 'n0', askedMs + afterMs, ttlMs / 2);
     const attempts = await plays(subject, [[first], [use(askedMs, ttlMs, 1)]], [late]);
     const [own, again] = [useOf(attempts, 'c1'), useOf(attempts, 'c2')];
     if (own !== undefined && again?.trial?.isGranted === true && again.acquiredMs > own.leftMs) return LOOKS_BEFORE;

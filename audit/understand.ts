@@ -26,7 +26,6 @@ import { isAdded, type Said } from './said.js';
 import { withStored } from './stored.js';
 import { isTaker, openersIn, Surface } from './surface.js';
 import { FIRST_TTL_MS } from './units.js';
-import { calls } from './unknown.js';
 
 /** A lock that was found in a file. */
 export interface FoundLock {
@@ -317,8 +316,7 @@ function setsKey({ trial }: Attempt): boolean {
 
 /** Uses the lock once, with nothing stored; where it reads what is not there, with that, if it does more then. */
 async function firstLook(bench: Bench, hosts: Hosts, how: Understood): Promise<Attempt | null> {
-  bench.stored = [];
-  calls.finds = true;
+  Object.assign(bench, { stored: [], finds: true });
   const looking = await firstUse(bench, hosts, how, 1);
   if (looking === null || (how.plan.use !== 'handler' && isTaken(looking))) return looking;
   return withStored(bench, looking, () => firstUse(bench, hosts, how, 1));

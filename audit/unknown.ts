@@ -153,6 +153,13 @@ function resultOf(path: string, made: unknown): unknown {
   return typeof made === 'number' ? 0 : rounds <= 2 ? [] : null;
 }
 
+/** The abort signals among arguments, and in their properties `signal`. */
+export function signalsIn(given: readonly unknown[]): AbortSignal[] {
+  return given
+    .flatMap((it) => [it, typeof it === 'object' && it !== null ? Reflect.get(it, 'signal') : null])
+    .filter((it) => it instanceof AbortSignal);
+}
+
 /** Stands for what is told things, and says nothing: a logger. */
 export const QUIET: object = new Proxy(() => QUIET, {
   get: (_, name) => (name === 'then' ? undefined : name === IS_UNKNOWN ? true : QUIET),

@@ -1,12 +1,9 @@
 import { current } from '../libraries/runtime/owner.js';
 import type { Fault } from '../scenarios/index.js';
-import { nodeName } from '../sim/index.js';
 import { speaksOfFencing } from './fences.js';
-import type { Hosts } from './hosts.js';
-import type { Bench } from './load.js';
-import type { Understood } from './plan.js';
-import { type Attempt, calm, REST_MS, rehearse, releasedIn, use } from './rehearsal.js';
-import { isWork } from './targeted.js';
+import { type Attempt, calm, cutOff, heldNow, REST_MS, rehearse, use } from './rehearsal.js';
+import { isWork, type Runnable } from './targeted.js';
+import { signalsIn } from './unknown.js';
 
 /** What a function did of its own work after its first step. */
 interface Went {
@@ -38,12 +35,13 @@ export interface Untold {
  *
  * @param loops - It goes on until it is told to stop, and may acquire the lock several times.
  */
-export async function untoldOf(bench: Bench, hosts: Hosts, how: Understood, loops: boolean): Promise<Untold> {
+export async function untoldOf(subject: Runnable, loops: boolean): Promise<Untold> {
+  const { bench, how } = subject;
   const none = { goesOnUntold: false, revivesUntold: false, leadsOn: false };
   const ttlMs = how.fixedTtlMs;
   if (how.plan.use !== 'handler' || !how.releases || ttlMs === null || speaksOfFencing(bench)) return none;
-  if (loops) return { ...none, leadsOn: await leadsOn(bench, hosts, how, ttlMs) };
-  const kept = await worked(bench, hosts, how, ttlMs, 'none');
+  if (loops) return { ...none, leadsOn: await leadsOn(subject, ttlMs) };
+  const kept = await worked(subject, ttlMs, 'none');
   const [own] = kept.attempts;
   const isExtended = own?.trial?.sent.some(
     ({ operation, key, atMs }) =>
@@ -51,10 +49,10 @@ export async function untoldOf(bench: Bench, hosts: Hosts, how: Understood, loop
   );
   if (!isExtended || own?.releaseError !== null) return none;
   // What is extended between the steps may have been lost where the first one takes long.
-  const { later } = await worked(bench, hosts, how, ttlMs, 'none', ttlMs / 20);
+  const { later } = await worked(subject, ttlMs, 'none', ttlMs / 20);
   if (later.length === 0) return none;
   const goesOn = async (trouble: Trouble): Promise<boolean> => {
-    const lost = await worked(bench, hosts, how, ttlMs, trouble);
+    const lost = await worked(subject, ttlMs, trouble);
     const [first, other] = lost.attempts;
     if (first?.held == null || other?.held == null || first.releaseError !== null) return false;
     const isLost = other.acquiredMs < first.acquiredMs + STEP_TTLS * ttlMs;
@@ -71,22 +69,20 @@ export async function untoldOf(bench: Bench, hosts: Hosts, how: Understood, loop
 }
 
 /** Whether one that leads, and is cut off from the nodes for longer than a TTL, goes on with its work beside the next leader. */
-async function leadsOn(bench: Bench, hosts: Hosts, how: Understood, ttlMs: number): Promise<boolean> {
+async function leadsOn({ bench, hosts, how }: Runnable, ttlMs: number): Promise<boolean> {
   const schedule = calm(
     how.nodes,
     [[use(10, ttlMs, 5 * ttlMs)], [use(ttlMs / 5, ttlMs, 5 * ttlMs)]],
     (8 * ttlMs + REST_MS) * 1000,
   );
-  const to = Array.from({ length: how.nodes }, (_, i) => nodeName(i));
-  const span = { atUs: Math.round(500 * ttlMs), forUs: Math.round(3_000 * ttlMs) };
-  const cut: Fault = { kind: 'partition', from: ['c1'], to, oneWay: false, holds: true, ...span };
+  const faults = [cutOff('c1', how.nodes, ttlMs / 2, 3 * ttlMs)];
   const own: number[] = [];
   const heard = (given: readonly unknown[], name: string): void => {
     const { owner } = current;
-    const isTold = given.flatMap(signalsIn).some(({ aborted }) => aborted);
+    const isTold = signalsIn(given).some(({ aborted }) => aborted);
     if (owner?.name === 'c1' && isWork(name) && !isTold) own.push(owner.wallMs());
   };
-  const attempts = await rehearse(bench, hosts, how, { ...schedule, faults: [cut] }, { naturally: true, heard });
+  const attempts = await rehearse(bench, hosts, how, { ...schedule, faults }, { naturally: true, heard });
   const [first, next] = ['c1', 'c2'].map((name) => attempts.find(({ client }) => client === name));
   const { grantedMs = Number.NaN, works = [] } = next?.trial ?? {};
   const endMs = (first?.askedMs ?? Number.NaN) + 3.5 * ttlMs;
@@ -94,9 +90,7 @@ async function leadsOn(bench: Bench, hosts: Hosts, how: Understood, ttlMs: numbe
 }
 
 async function worked(
-  bench: Bench,
-  hosts: Hosts,
-  how: Understood,
+  { bench, hosts, how }: Runnable,
   ttlMs: number,
   trouble: Trouble,
   stepMs: number = STEP_TTLS * ttlMs,
@@ -106,21 +100,17 @@ async function worked(
     [[use(10, ttlMs, 1)], ...(trouble === 'none' ? [] : [[use(1.6 * ttlMs, ttlMs, 1)]])],
     (8 * ttlMs + REST_MS) * 1000,
   );
-  const to = Array.from({ length: how.nodes }, (_, i) => nodeName(i));
-  const span = { atUs: Math.round(300 * ttlMs), forUs: Math.round(1_500 * ttlMs) };
-  const faults: Readonly<Record<Trouble, readonly Fault[]>> = {
+  const cut = cutOff('c1', how.nodes, 0.3 * ttlMs, 1.5 * ttlMs);
+  const { atUs, forUs } = cut;
+  const faults: Readonly<Record<Trouble, Fault[]>> = {
     none: [],
-    cut: [{ kind: 'partition', from: ['c1'], to, oneWay: false, holds: true, ...span }],
-    paused: [{ kind: 'pause', process: 'c1', ...span }],
+    cut: [cut],
+    paused: [{ kind: 'pause', process: 'c1', atUs, forUs }],
   };
   let [isBegun, isDone, isTold] = [false, false, false];
   const later: string[] = [];
   const signals = new Set<AbortSignal>();
-  const isWorking = (): boolean => {
-    const { owner } = current;
-    const trial = owner?.name === 'c1' ? bench.wire.trialOf(owner) : null;
-    return trial?.isGranted === true && !releasedIn(trial);
-  };
+  const isWorking = (): boolean => current.owner?.name === 'c1' && heldNow(bench) !== null;
   const takes = async (): Promise<void> => {
     if (isBegun || !isWorking()) return;
     isBegun = true;
@@ -131,15 +121,9 @@ async function worked(
   const heard = (given: readonly unknown[], name: string): void => {
     if (!isWorking()) return;
     if (isDone) later.push(name);
-    for (const it of given) for (const signal of signalsIn(it)) signals.add(signal);
+    for (const signal of signalsIn(given)) signals.add(signal);
   };
   const ways = { naturally: true, heard, takes, elements: 2 };
-  const attempts = await rehearse(bench, hosts, how, { ...schedule, faults: [...faults[trouble]] }, ways);
+  const attempts = await rehearse(bench, hosts, how, { ...schedule, faults: faults[trouble] }, ways);
   return { attempts, later, isTold };
-}
-
-/** The signals in an argument: that itself, or its property. */
-export function signalsIn(given: unknown): AbortSignal[] {
-  const own: unknown = typeof given === 'object' && given !== null ? Reflect.get(given, 'signal') : null;
-  return [given, own].filter((it) => it instanceof AbortSignal);
 }

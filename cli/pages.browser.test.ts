@@ -48,7 +48,7 @@ async function isRecording({ page, problems }: Watched, why: string): Promise<vo
   const isAt = (event: number): Promise<void> =>
     expect.poll(() => page.locator('.when').innerText()).toContain(`event ${event} `);
   // The page follows its address a moment later: a key that comes before that is undone. And it may write an earlier
-  // state into its address before it is told of the new one.
+  // state into its address before the event of the new one.
   await page.evaluate(`location.hash = '#event=2'; history.replaceState(null, '', '#event=0');`);
   await isAt(2);
   await page.keyboard.press('ArrowLeft');

@@ -74,7 +74,7 @@ const CIRCLE_US = 100_000;
 /** A client that runs so many immediates in one instant waits for that instant to end. */
 const MOST_IMMEDIATES = 20_000;
 
-/** The token of who has none. */
+/** The token of a command that belongs to no lock. */
 const NOBODY = 0;
 
 /** One run that is under way. */
@@ -123,12 +123,15 @@ class Running {
     };
   }
 
-  /** What is stored before a run is no lock's. */
+  /** Stores on each node what is to be there before the run. */
   private fill(): void {
     const { session, world } = this;
-    for (const node of world.nodes)
-      for (const argv of this.stored)
-        session.serverOf(node).execute(argv, { node, now: world.now, names: session.names, by: NOBODY });
+    const { names } = session;
+    names.filledBy(() => {
+      for (const node of world.nodes)
+        for (const argv of this.stored)
+          session.serverOf(node).execute(argv, { node, now: world.now, names, by: NOBODY });
+    });
   }
 
   /** Lets the next event happen that library code takes part in, or what is left of the last. */

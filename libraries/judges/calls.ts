@@ -30,7 +30,7 @@ export interface Ways {
 /** A client that asks by itself has a lock that long after its call, µs. */
 const PATIENCE_US = 15_000_000;
 
-/** Who has sent nothing for this long waits for something, and asks no more, µs. */
+/** A client that has sent nothing for this long waits for something, and asks no more, µs. */
 const ASKS_US = 5_000_000;
 
 /** Answers take less time than this, if there are any, µs. */
@@ -118,7 +118,7 @@ export class Calls {
       if (!it.hasReturned && it.lock !== owner && sharesResource(owner, it.lock)) this.joined(it, now);
   }
 
-  /** Who asks is no longer alone. By then it may have been for too long, if it has kept asking. */
+  /** Another client asks, too. By then the first one may have asked alone for too long. */
   private joined(it: Asked, now: TrueTime): void {
     const { lock, hasReturned } = it;
     const asks = now - (this.sentAt.get(lock.client.name) ?? 0) < ASKS_US;
@@ -126,6 +126,7 @@ export class Calls {
     it.isAlone = false;
   }
 
+  /** Tells of a call that has asked for too long for a lock that it had to get. */
   private waited(it: Asked, now: TrueTime): void {
     const { lock, sinceUs } = it;
     if (now - sinceUs < PATIENCE_US || !this.hadToGetIt(it, now)) return;

@@ -12,8 +12,9 @@ export class RunNames implements Names {
   private readonly numbering: Numbering;
   private readonly tokens = new Map<string, number>();
   private readonly values: string[] = [];
-  /** The lock whose command is being carried out: what it stores for the first time is its own. `null` before a run begins. */
+  /** The lock whose command is being carried out: what it stores for the first time is its own. */
   lock: SimLock | null = null;
+  private isFilled = false;
 
   constructor(numbering: Numbering) {
     this.numbering = numbering;
@@ -28,7 +29,7 @@ export class RunNames implements Names {
   }
 
   /** The token of a value, which is this lock's if nobody has used it yet. */
-  claimFor(value: string, lock: SimLock | null): number {
+  claimFor(value: string, lock: SimLock): number {
     return this.tokens.get(value) ?? this.renew(value, lock);
   }
 
@@ -41,7 +42,17 @@ export class RunNames implements Names {
   }
 
   tokenOf(value: string): number {
-    return this.claimFor(value, this.lock);
+    const known = this.tokens.get(value);
+    if (known !== undefined) return known;
+    if (this.lock === null && !this.isFilled) throw new Error('a value without a lock');
+    return this.renew(value, this.lock);
+  }
+
+  /** Values that `fill` stores for the first time belong to no lock. */
+  filledBy(fill: () => void): void {
+    this.isFilled = true;
+    fill();
+    this.isFilled = false;
   }
 
   valueOf(token: number): string {

@@ -3,7 +3,7 @@ import type { Redis } from 'ioredis';
 import type { MakeLock } from '../../../libraries/lock-under-test.js';
 
 /**
- * A semaphore with one permit over independent nodes. The permit is a handle that can be passed on: whoever keeps it calls
+ * A semaphore with one permit over independent nodes. The permit is a handle that can be passed on: the code that keeps it calls
  * `retain`, and the last `release` gives it back.
  */
 
