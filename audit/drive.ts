@@ -78,15 +78,6 @@ export function lockMaker(bench: Bench, how: Understood, planOf: (process: strin
   };
 }
 
-/** The one process that reads in a search, where there is a lock for readers: two of them may have it at once. */
-export const READER = 'c2';
-
-/** How each process uses a lock, where these take it as those do who only read. */
-export function plansFor({ plan }: Understood, readers: readonly string[]): (process: string) => Plan {
-  const { shared, begin = [] } = plan;
-  return (process) => (shared !== undefined && readers.includes(process) ? { ...shared, begin } : plan);
-}
-
 const EXTENSIONS = ['extend', 'renew', 'refresh', 'prolong', 'touch'];
 
 /** How often it is looked whether a campaign has been won. */

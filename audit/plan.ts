@@ -124,6 +124,12 @@ function namesIn(path: readonly Step[]): readonly string[] {
   return path.filter(({ kind }) => kind !== 'call' && kind !== 'new').map(({ name }) => name);
 }
 
+/** How each process uses a lock, where these take it as those do who only read. */
+export function plansFor({ plan }: Understood, readers: readonly string[]): (process: string) => Plan {
+  const { shared, begin = [] } = plan;
+  return (process) => (shared !== undefined && readers.includes(process) ? { ...shared, begin } : plan);
+}
+
 /** The name of the function that acquires, or of what gives it. */
 export function takerIn({ path, take }: Pick<Plan, 'path' | 'take'>): string {
   return take || (namesIn(path).at(-1) ?? '');

@@ -1,9 +1,8 @@
 import type { LockPlan } from '../scenarios/index.js';
 import type { Defect } from './defect.js';
-import { plansFor } from './drive.js';
 import type { Hosts } from './hosts.js';
 import type { Bench } from './load.js';
-import type { Understood } from './plan.js';
+import { plansFor, type Understood } from './plan.js';
 import { type Attempt, calm, REST_MS, rehearse, use } from './rehearsal.js';
 
 /** What two who only read do to each other. */
