@@ -1,5 +1,5 @@
 import { LONGEST_US } from '../core/index.js';
-import { foreignDeletion } from '../libraries/frames.js';
+import { foreignDeletion, isOfLock } from '../libraries/frames.js';
 import type { LibraryRun } from '../libraries/run.js';
 import type { ViolationKind } from '../libraries/search/kinds.js';
 import type { Violation } from '../properties/index.js';
@@ -186,7 +186,10 @@ export function lastGone(
   atUs: number,
   clients: readonly string[],
 ): TraceEvent | undefined {
-  return trace.findLast((it) => it.atUs <= atUs && it.kind === 'key-gone' && clients.includes(String(it.detail.owner)));
+  return trace.findLast(
+    (it) =>
+      it.atUs <= atUs && it.kind === 'key-gone' && clients.includes(String(it.detail.owner)) && isOfLock(it, trace),
+  );
 }
 
 /** When a key was given its TTL: true time of request and reply, µs; and that TTL, µs. */

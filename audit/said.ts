@@ -97,7 +97,11 @@ export function readCommand(words: readonly string[], meaning: Meaning, node: nu
   const verb = (words[0] ?? '').toLowerCase();
   const isScript = SCRIPTS.includes(verb);
   const ifNew = verb === 'setnx' || (verb === 'set' && words.some((it) => it.toLowerCase() === 'nx'));
-  const value = isScript ? meaning.value : verb === 'set' || verb === 'setnx' ? (words[2] ?? null) : null;
+  const value = isScript
+    ? (meaning.value ?? (meaning.operation === 'acquire' ? '' : null))
+    : verb === 'set' || verb === 'setnx'
+      ? (words[2] ?? null)
+      : null;
   const ttlMs = ttlOf(verb, words, atMs, meaning);
   const isOffer = ifNew || (isScript && meaning.operation === 'acquire');
   const byValue = ttlMs === null && isOffer ? untilTimeIn(isScript ? words.slice(2).join(' ') : value, atMs) : null;

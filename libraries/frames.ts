@@ -89,17 +89,20 @@ export function foreignDeletion(trace: readonly TraceEvent[]): { gone: TraceEven
 }
 
 /**
- * Whether an acquisition has set this key, if any was seen to set one. What locks guard uses others, and one process may well
- * write there what another wrote.
+ * Whether this is the key of a lock that was claimed, or where none was, one that an acquisition has set. What locks guard uses others,
+ * and one process may well write there what another wrote.
  */
-function isOfLock({ detail: { resource } }: TraceEvent, trace: readonly TraceEvent[]): boolean {
+export function isOfLock({ detail: { resource } }: TraceEvent, trace: readonly TraceEvent[]): boolean {
+  const claimed = new Set(trace.filter(({ kind }) => kind === 'claim').map(({ detail }) => detail.token));
   const doing = new Map<string, unknown>();
-  const keys = new Set<unknown>();
+  const [keys, asked] = [new Set<unknown>(), new Set<unknown>()];
   for (const { kind, process, detail } of trace) {
     if (kind === 'execute') doing.set(process, detail.operation);
-    else if (kind === 'key-set' && doing.get(process) === 'acquire') keys.add(detail.resource);
+    else if (kind === 'key-set' && claimed.has(detail.token)) keys.add(detail.resource);
+    else if (kind === 'key-set' && doing.get(process) === 'acquire') asked.add(detail.resource);
   }
-  return keys.size === 0 || keys.has(resource);
+  const all = keys.size > 0 ? keys : asked;
+  return all.size === 0 || all.has(resource);
 }
 
 /** Whether this is what clients send by themselves. */

@@ -297,7 +297,7 @@ export abstract class LibraryHost extends ClientProcess implements LibraryProces
     session.tap?.sent({ process: this, lock, node, commands, meaning });
     const at = session.nodes[node];
     if (lock === null || at === undefined) return null;
-    const token = meaning.value === null ? lock.token : session.names.claimFor(meaning.value, lock);
+    const token = session.names.tokenIn(meaning, lock);
     if (meaning.operation === 'acquire' && owner !== null && owner.client !== this) session.sharesToken(lock, owner);
     this.noteAcquisition(lock, meaning.operation, token, meaning.keys);
     this.asks(lock, place, meaning.operation);
@@ -317,6 +317,7 @@ export abstract class LibraryHost extends ClientProcess implements LibraryProces
   /** Whose lock the value of a command belongs to. Of one that a process uses again and again, it is the latest lock. */
   private ownerOf({ value, operation }: Meaning): SimLock | null {
     const { names, tap } = this.session;
+    if (this.task !== null && names.isMadeFor(this.task, value)) return this.task;
     const owner = value === null ? null : this.context.ownerOf(names.known(value) ?? 0);
     const isUsedAgain = tap !== null && operation === 'acquire' && owner?.client === this && owner !== this.task;
     if (!isUsedAgain || this.task?.state.phase !== 'acquiring' || value === null) return owner;

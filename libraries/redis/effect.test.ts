@@ -151,3 +151,12 @@ test("what belongs to another's token is none of its own", () => {
   const release = IF_OWNER("redis.call('del', KEYS[1])");
   expect(new Effects().ofScript(release, ['1', 'a', 'f00'], { isAcquiring: false, acquiredBy })).toBe(null);
 });
+
+test('a script that makes its value of a counter stores none of its arguments, in the key that ends', () => {
+  const begin = `if redis.call('exists', KEYS[1]) == 1 then return 0 end
+local fence = redis.call('incr', KEYS[2])
+redis.call('set', KEYS[1], fence, 'PX', ARGV[1])
+return fence`;
+  const effect = { operation: 'acquire', keys: ['a'], value: null, ttlMs: 900 };
+  expect(new Effects().ofScript(begin, ['2', 'a', 'a:fence', '900'], ACQUIRING)).toEqual(effect);
+});

@@ -8,7 +8,10 @@ import { answerOf } from './reply.js';
 export interface Effect {
   readonly operation: Extract<Operation, 'acquire' | 'extend' | 'release'>;
   readonly keys: readonly string[];
-  /** What it stores, or what has to be there for it to do anything; `null` if that is no argument of it. */
+  /**
+   * What it stores, or what has to be there for it to do anything; `null` if that is no argument of it, or if it makes it of data, as of a
+   * counter.
+   */
   readonly value: string | null;
   /** What keys live for from then on, ms; 0 without an end. */
   readonly ttlMs: number;
@@ -197,20 +200,34 @@ export class Effects {
       return [key, texts.find((it) => values.includes(it)) ?? texts[0] ?? ''] as const;
     });
     const own = stored.filter(([, value]) => values.includes(value));
-    const [first] = own.length > 0 ? own : stored;
+    // A counter stays beside a lock that ends.
+    const ending = stored.filter(([key]) => after.get(key)?.expiresAt !== NEVER);
+    const [chosen = []] = [own, ending, stored].filter((it) => it.length > 0);
+    const [first] = chosen;
     if (first === undefined) return null;
     const [key, value] = first;
-    const keys = (own.length > 0 ? own : stored).map(([it]) => fromBytes(it));
+    const keys = chosen.map(([it]) => fromBytes(it));
     const keyEndsAt = after.get(key)?.expiresAt ?? NEVER;
     const expiresAt = this.memberEnd(argv, key, value) ?? keyEndsAt;
+    const isOfData = own.length === 0 && this.storesNext(argv, key) !== value;
     const isInverted = answerOf(reply) === 'no' && answerOf(this.run(argv, keys.map(toBytes), OTHERS).reply) === 'yes';
     return {
       operation: 'acquire',
       keys,
-      value,
+      value: isOfData ? null : value,
       ttlMs: expiresAt === NEVER ? 0 : expiresAt,
       ...(isInverted ? { isInverted } : {}),
     };
+  }
+
+  /** What it stores in a key when that has gone, after what it has stored elsewhere; `null` where that is nothing. */
+  private storesNext(argv: readonly string[], key: string): string | null {
+    this.run(argv, [], '');
+    const [keyspace] = this.server.instance.databases;
+    keyspace?.remove(key);
+    this.server.execute(argv, this.session);
+    const entry = keyspace?.find(key);
+    return entry === undefined ? null : (textsOf(entry.value).map(fromBytes)[0] ?? '');
   }
 
   /** When a member of a sorted set ends whose score is a time, though its key be there for longer; `null` for any other. */

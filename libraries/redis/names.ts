@@ -1,4 +1,5 @@
 import type { SimLock } from '../../sim/index.js';
+import type { Meaning } from './meaning.js';
 import type { Names } from './node-keyspace.js';
 
 /** What of a world gives numbers. */
@@ -15,6 +16,8 @@ export class RunNames implements Names {
   /** The lock whose command is being carried out: what it stores for the first time is its own. */
   lock: SimLock | null = null;
   private isFilled = false;
+  /** Tokens of values that nodes make, and whether one is known by now. */
+  private readonly made = new Map<number, boolean>();
 
   constructor(numbering: Numbering) {
     this.numbering = numbering;
@@ -29,8 +32,27 @@ export class RunNames implements Names {
   }
 
   /** The token of a value, which is this lock's if nobody has used it yet. */
-  claimFor(value: string, lock: SimLock): number {
+  private claimFor(value: string, lock: SimLock): number {
     return this.tokens.get(value) ?? this.renew(value, lock);
+  }
+
+  /** The token in a command of a lock. */
+  tokenIn({ value, operation }: Pick<Meaning, 'value' | 'operation'>, lock: SimLock): number {
+    if (value === null) return operation === 'acquire' ? this.madeFor(lock) : lock.token;
+    return this.isMadeFor(lock, value) ? lock.token : this.claimFor(value, lock);
+  }
+
+  /** The token of a value that a node makes for this lock: what it stores in a key of the lock next. */
+  private madeFor(lock: SimLock): number {
+    if (this.made.get(lock.token) === false) return lock.token;
+    const token = this.numbering.newToken(lock);
+    this.made.set(token, false);
+    return token;
+  }
+
+  /** Whether a node has made this value for a lock. */
+  isMadeFor(lock: SimLock, value: string | null): boolean {
+    return this.made.get(lock.token) === true && this.values[lock.token] === value;
   }
 
   /** Gives a value that was used before to another lock. */
@@ -41,7 +63,14 @@ export class RunNames implements Names {
     return token;
   }
 
-  tokenOf(value: string): number {
+  tokenOf(value: string, by: number, key: number): number {
+    if (this.made.get(by) === true && this.values[by] === value) return by;
+    if (this.made.get(by) === false && this.lock?.keys.includes(key)) {
+      this.made.set(by, true);
+      this.tokens.set(value, by);
+      this.values[by] = value;
+      return by;
+    }
     const known = this.tokens.get(value);
     if (known !== undefined) return known;
     if (this.lock === null && !this.isFilled) throw new Error('a value without a lock');

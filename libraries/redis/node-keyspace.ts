@@ -6,7 +6,8 @@ import { Collections, textsOf } from './collections.js';
 /** What strings are called in the world: its keys and tokens are numbers. */
 export interface Names {
   keyOf(key: string): number;
-  tokenOf(value: string): number;
+  /** @param by - The token of the client that stores it. @param key - Where it stores it. */
+  tokenOf(value: string, by: number, key: number): number;
   valueOf(token: number): string;
 }
 
@@ -64,7 +65,7 @@ export class NodeKeyspace implements Keyspace {
 
   store(key: string, value: Entry['value'], expiresAt: number): void {
     if (typeof value !== 'string' && textsOf(value).length === 0) this.collections.begin(key, value);
-    else this.storeAs(this.tokenFor(value, NO_TOKEN), key, value, expiresAt);
+    else this.storeAs(this.tokenFor(key, value, NO_TOKEN), key, value, expiresAt);
   }
 
   private storeAs(token: number, key: string, value: Value, expiresAt: number): void {
@@ -76,11 +77,12 @@ export class NodeKeyspace implements Keyspace {
   }
 
   /** A collection is told by the value of the client that writes it, if that is in it: a lock may be a field or a member. */
-  private tokenFor(value: Value, before: number): number {
+  private tokenFor(key: string, value: Value, before: number): number {
     const { node, names, by } = this.at;
-    if (typeof value === 'string') return names.tokenOf(fromBytes(value));
+    const index = this.indexOf(key);
+    if (typeof value === 'string') return names.tokenOf(fromBytes(value), by, index);
     if (by !== NO_TOKEN && textsOf(value).includes(toBytes(names.valueOf(by)))) return by;
-    return before === NO_TOKEN ? names.tokenOf(this.collections.nextName(node.index)) : before;
+    return before === NO_TOKEN ? names.tokenOf(this.collections.nextName(node.index), by, index) : before;
   }
 
   private note(key: string, isThere: boolean): void {
@@ -106,7 +108,7 @@ export class NodeKeyspace implements Keyspace {
     const changed = this.collections.changed(key);
     if (changed === undefined) return;
     const { token, value } = changed;
-    this.storeAs(this.tokenFor(value, token), key, value, KEEP);
+    this.storeAs(this.tokenFor(key, value, token), key, value, KEEP);
   }
 
   *keys(): Iterable<string> {
