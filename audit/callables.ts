@@ -40,7 +40,9 @@ export class Shapes {
   }
 
   private fromText(text: string, name: string, it: Callable): Shape {
-    for (const form of [`(${text})`, `({ ${text} })`, `({ async ${text} })`]) {
+    // Outside of its class, a method with private names is no syntax.
+    const open = text.replace(/#(?=[\w$])/g, '_');
+    for (const form of [`(${text})`, `({ ${text} })`, `({ async ${text} })`, `({ ${open} })`, `({ async ${open} })`]) {
       try {
         const { shapes } = readSource(form, 'code.js');
         const [outermost] = shapes;

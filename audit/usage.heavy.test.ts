@@ -192,6 +192,25 @@ export async function move(redis: Redis, from: string, into: string, bank: { mov
     'its key is "account:a"',
   ],
   [
+    'by a method that uses private ones and has a default',
+    `import type { Redis } from 'ioredis';
+const UNLOCK = ${JSON.stringify(UNLOCK)};
+export class Lock {
+  readonly #redis: Redis;
+  constructor(redis: Redis) { this.#redis = redis; }
+  async run<T>(name: string, work: (isHeld: () => boolean) => Promise<T>, waitMs = 10_000): Promise<T> {
+    const token = await this.#take(name, waitMs);
+    try { return await work(() => true); } finally { await this.#redis.eval(UNLOCK, 1, 'lock:' + name, token); }
+  }
+  async #take(name: string, waitMs: number): Promise<string> {
+    const token = String(Math.random());
+    if ((await this.#redis.set('lock:' + name, token, 'PX', 9_000, 'NX')) !== 'OK') throw new Error('busy for ' + waitMs);
+    return token;
+  }
+}`,
+    'Lock.run (lock.ts:6) runs work under the lock',
+  ],
+  [
     'over a connection that only a function of the file makes',
     `import { connect as dial } from 'node:net';
 const UNLOCK = ${JSON.stringify(UNLOCK)};
