@@ -37,3 +37,25 @@ it.each([
   const { findings } = await auditFile({ path, runs: 60, seed: 's', budgetMs: 60_000 }, () => {});
   expect(findings.map(({ id }) => id)).toEqual(ids);
 });
+
+it('audits a lock in a hash, which is over at the time in it', async () => {
+  const path = join(mkdtempSync(join(tmpdir(), 'lockstep-audit-')), 'lock.ts');
+  writeFileSync(
+    path,
+    `import type { Redis } from 'ioredis';
+const TAKE = \`local held = redis.call('HMGET', KEYS[1], 'token', 'until')
+if held[1] and tonumber(held[2]) > tonumber(ARGV[2]) then return 0 end
+redis.call('HSET', KEYS[1], 'token', ARGV[1], 'until', ARGV[3])
+redis.call('PEXPIRE', KEYS[1], 3600000)
+return 1\`;
+const FREE = "if redis.call('HGET', KEYS[1], 'token') == ARGV[1] then redis.call('HDEL', KEYS[1], 'token', 'until') end";
+export async function withSlot(redis: Redis, slot: string, book: (signal: AbortSignal) => Promise<void>): Promise<void> {
+  const [key, token, now] = ['slot:' + slot, String(Math.random()), Date.now()];
+  if ((await redis.eval(TAKE, 1, key, token, now, now + 10_000)) !== 1) throw new Error('busy');
+  try { await book(AbortSignal.timeout(9_000)); } finally { await redis.eval(FREE, 1, key, token); }
+}`,
+  );
+  const { findings, understood } = await auditFile({ path, runs: 60, seed: 's', budgetMs: 60_000 }, () => {});
+  expect(understood[1]).toMatch(/its TTL is (?:10 s|99\d\d ms)/);
+  expect(findings.map(({ id }) => id)).toEqual(['taken-by-clock']);
+});

@@ -104,7 +104,9 @@ export function readCommand(words: readonly string[], meaning: Meaning, node: nu
       : null;
   const ttlMs = ttlOf(verb, words, atMs, meaning);
   const isOffer = ifNew || (isScript && meaning.operation === 'acquire');
-  const byValue = ttlMs === null && isOffer ? untilTimeIn(isScript ? words.slice(2).join(' ') : value, atMs) : null;
+  const untilMs = isOffer ? untilTimeIn(isScript ? words.slice(2).join(' ') : value, atMs) : null;
+  // A key may be there for longer than a lock in it.
+  const byValue = ttlMs === null || (isScript && untilMs !== null && untilMs < ttlMs) ? untilMs : null;
   const isConditional =
     words.some((it) => /^if(?:eq|deq)$/i.test(it)) ||
     verb === 'delex' ||
@@ -115,7 +117,7 @@ export function readCommand(words: readonly string[], meaning: Meaning, node: nu
     key: (isScript ? meaning.keys[0] : words[1]) ?? '',
     operation: operationOf(verb, meaning, words),
     value,
-    ttlMs: ttlMs ?? byValue,
+    ttlMs: byValue ?? ttlMs,
     endsByValue: byValue !== null,
     ifNew: ifNew || (isScript && meaning.operation === 'acquire' && (meaning.script?.setsNew ?? false)),
     compares: isConditional || (isScript && (meaning.script?.reads ?? true)),

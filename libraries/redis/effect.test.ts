@@ -160,3 +160,11 @@ return fence`;
   const effect = { operation: 'acquire', keys: ['a'], value: null, ttlMs: 900 };
   expect(new Effects().ofScript(begin, ['2', 'a', 'a:fence', '900'], ACQUIRING)).toEqual(effect);
 });
+
+test('a hash may stay when a lock in it is released, by its token', () => {
+  const acquire = ['eval', "redis.call('hset', KEYS[1], 'token', ARGV[1], 'by', ARGV[2])", '1', 'a', 'f00', 'desk'];
+  const after = (script: string): unknown => new Effects().afterAcquiring(['eval', script, '1', 'a', 'f00'], acquire);
+  const del = "if redis.call('hget', KEYS[1], 'token') == ARGV[1] then redis.call('hdel', KEYS[1], 'token') end";
+  expect(after(del)).toEqual({ operation: 'release', keys: ['a'], value: 'f00', ttlMs: 0 });
+  expect(after("return redis.call('hget', KEYS[1], 'token') == ARGV[1]")).toBeNull();
+});

@@ -290,7 +290,14 @@ export class Effects {
     // Later, so that the same TTL ends later.
     this.nowUs = 1000;
     this.server.execute(words.map(toBytes), this.session);
-    const changed = made.filter((it) => endOf(keyspace.find(it.key), it.byScore) !== it.endMs);
+    /** A hash may stay without the token that was in it. */
+    const endNow = ({ key, byScore, texts }: (typeof made)[number]): number | null => {
+      const entry = keyspace.find(key);
+      const left = entry === undefined ? [] : textsOf(entry.value).map(fromBytes);
+      const isTaken = texts.some((it) => words.includes(it) && Number.isNaN(Number(it)) && !left.includes(it));
+      return isTaken ? null : endOf(entry, byScore);
+    };
+    const changed = made.filter((it) => endNow(it) !== it.endMs);
     this.nowUs = 0;
     const [first] = changed;
     if (first === undefined) return null;
@@ -300,7 +307,7 @@ export class Effects {
       .filter((it) => made.some(({ texts }) => texts.includes(it)));
     // A number may be a count that is there as well.
     const value = own.find((it) => Number.isNaN(Number(it))) ?? own[0] ?? null;
-    const endMs = endOf(keyspace.find(first.key), first.byScore);
+    const endMs = endNow(first);
     if (endMs === null) return { operation: 'release', keys, value, ttlMs: 0 };
     return { operation: 'extend', keys, value, ttlMs: endMs === NEVER ? 0 : endMs - 1 };
   }
