@@ -1,6 +1,7 @@
 import { type Commands, type Defect, EXCLUSION } from './defect.js';
 import type { Said } from './said.js';
 import type { FoundLock } from './understand.js';
+import type { Trial } from './wire.js';
 
 /** What a process does to the key that another one holds. */
 export function refusedDefects({ both }: FoundLock['seen']): Defect[] {
@@ -78,13 +79,20 @@ function releaseCalls({ alone, next, handsBack }: FoundLock['seen'], { plan }: F
   return [
     {
       id: 'never-frees',
-      sentence:
-        'its release does not delete its key, though nothing is in its way: what it compares never matches, and nobody gets the lock before its TTL is over',
+      sentence: `its release does not delete its key, though nothing is in its way: ${missing(one.trial, sent)}, and nobody gets the lock before its TTL is over`,
       fix: 'compare what was stored, in the form in which that was done (no hex of bytes); look whether KEYS and ARGV of the script, from 1, are what is handed to it, and throw where it does not answer 1',
       brings: ['leak', 'lifetime', 'unavailable'],
       isShown: true,
     },
   ];
+}
+
+/** Why a release does nothing: it names the key without the prefix of its client, or compares something else. */
+function missing({ key }: Trial, sent: readonly Said[]): string {
+  const named = sent.flatMap(({ words }) => words.slice(2)).find((it) => it !== '' && it !== key && key?.endsWith(it));
+  return key === null || named === undefined || !/[:/.{-]/.test(named)
+    ? 'what it compares never matches'
+    : `it looks at ${JSON.stringify(named)}, and its key is ${JSON.stringify(key)} (a client puts its keyPrefix before KEYS of a script, and not before ARGV)`;
 }
 
 /** Whether a script compares numbers, where its token is none. */

@@ -3,14 +3,17 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { auditFile } from './audit.js';
+import type { Finding } from './result.js';
 
-/** What plain use shows of a file, by name; nothing is searched. */
-async function shownOf(text: string): Promise<string[]> {
+/** What plain use shows of a file; nothing is searched. */
+async function findingsOf(text: string): Promise<readonly Finding[]> {
   const path = join(mkdtempSync(join(tmpdir(), 'lockstep-audit-')), 'lock.ts');
   writeFileSync(path, text);
-  const { findings } = await auditFile({ path, runs: 0, seed: '', budgetMs: 1_000 }, () => {});
-  return findings.map(({ id }) => id);
+  return (await auditFile({ path, runs: 0, seed: '', budgetMs: 1_000 }, () => {})).findings;
 }
+
+/** The same by name. */
+const shownOf = async (text: string): Promise<string[]> => (await findingsOf(text)).map(({ id }) => id);
 
 const UNLOCK = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
 
@@ -111,6 +114,23 @@ export async function revalue(ledger: { book(base: string): Promise<void> }, bas
   const other =
     "await redis.eval(\"if redis.call('get', KEYS[1]) == 'no' then redis.call('del', KEYS[1]) end\", 1, 'fx:' + base);";
   expect(await shownOf(booking(other))).toEqual(['never-frees']);
+});
+
+it('shows that a release names a key without the prefix of its client', async () => {
+  const issuing = (ask: string): string => `import Redis from 'ioredis';
+const redis = new Redis(process.env.REDIS_URL!, { keyPrefix: 'billing:', maxRetriesPerRequest: 2 });
+redis.on('error', () => {});
+const BY_ARGV = "if redis.call('get', ARGV[1]) == ARGV[2] then return redis.call('del', ARGV[1]) end return 0";
+const BY_KEY = ${JSON.stringify(UNLOCK)};
+export async function acquire(name: string) {
+  const [key, token] = ['lock:' + name, String(Math.random())];
+  return (await redis.set(key, token, 'PX', 20_000, 'NX')) === 'OK' ? { key, token } : null;
+}
+export const release = (held: { key: string; token: string }) => redis.eval(${ask}, held.key, held.token);`;
+  const [{ sentence } = { sentence: '' }, ...others] = await findingsOf(issuing('BY_ARGV, 0'));
+  expect(sentence).toContain('it looks at "lock:a", and its key is "billing:lock:a" (a client puts its keyPrefix');
+  expect(others).toEqual([]);
+  expect(await shownOf(issuing('BY_KEY, 1'))).toEqual([]);
 });
 
 it('shows that a key stays where its process dies before it gets its TTL', async () => {
