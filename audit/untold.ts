@@ -54,7 +54,7 @@ export async function untoldOf(subject: Runnable, loops: boolean): Promise<Untol
   const goesOn = async (trouble: Trouble): Promise<boolean> => {
     const lost = await worked(subject, ttlMs, trouble);
     const [first, other] = lost.attempts;
-    if (first?.held == null || other?.held == null || first.releaseError !== null) return false;
+    if (first?.held == null || other?.held == null || !isOfRelease(first.releaseError)) return false;
     const isLost = other.acquiredMs < first.acquiredMs + STEP_TTLS * ttlMs;
     const isSetAgain = first.trial?.sent.some(
       ({ operation, key, atMs }) => operation === 'acquire' && key === first.trial?.key && atMs > other.leftMs,
@@ -66,6 +66,11 @@ export async function untoldOf(subject: Runnable, loops: boolean): Promise<Untol
   };
   const goesOnUntold = await goesOn('cut');
   return { ...none, goesOnUntold, revivesUntold: !goesOnUntold && (await goesOn('paused')) };
+}
+
+/** Whether a call went on to its end: a library throws there, if anything does, as its key is another's. */
+function isOfRelease(error: unknown): boolean {
+  return error === null || (error instanceof Error && /^(?:Execution|ResourceLocked|Lock)Error$/.test(error.name));
 }
 
 /** Whether one that leads, and is cut off from the nodes for longer than a TTL, goes on with its work beside the next leader. */
