@@ -1,3 +1,4 @@
+import { EPOCH_MS } from '../libraries/library-host.js';
 import { OTHER_URL } from './environment.js';
 import { type Modes, modeFor, saysMode } from './modes.js';
 import type { Parameter } from './parameter.js';
@@ -162,6 +163,8 @@ function argumentFor(parameter: Parameter, given: Given, isRelease: boolean): un
       return needed(given.stop);
     case 'callback':
       return given.callback;
+    case 'time':
+      return needed(timeFor(parameter));
     case 'descriptor':
       return given.descriptor;
     case 'response':
@@ -237,6 +240,12 @@ function serviceWith(client: object): unknown {
   });
 }
 
+/** The time at which a run begins. */
+function timeFor({ type }: Parameter): unknown {
+  const date = new Date(EPOCH_MS);
+  return type === 'Date' ? date : /^string\b/.test(type) ? date.toISOString() : EPOCH_MS;
+}
+
 /** What reads as a text is one: what is sent to Redis, it is part of. */
 function unknownFor(parameter: Parameter): unknown {
   const { name, type } = parameter;
@@ -273,8 +282,17 @@ function keyFor({ name, type }: Parameter, { key, named, held }: Given, isReleas
 const GOES_TO = /^(?:to|into|receiver|recipient|payee)(?:[A-Z_]\w*)?$/;
 
 function textFor(name: string, key: string): string {
+  const [, period] = PERIODS.find(([pattern]) => pattern.test(name)) ?? [];
+  if (period !== undefined) return `2${String(numberOf(key) % 1_000).padStart(3, '0')}${period}`;
   return GOES_TO.test(name) ? `${key}2` : key;
 }
+
+/** Names of periods, and how one goes on after its year. */
+const PERIODS: readonly (readonly [RegExp, string])[] = [
+  [/^(?:month|period)$/, '-05'],
+  [/^(?:day|date)$/, '-05-18'],
+  [/^year$/, ''],
+];
 
 /** The number of a thing of this name: another one for another name. */
 function numberOf(key: string): number {

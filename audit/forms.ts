@@ -8,6 +8,9 @@ const FORMS: readonly ((name: string) => string)[] = [
   (name) => `AB${numberOf(name, 4)}`,
   (name) => `AB-${numberOf(name, 4)}`,
   (name) => `a${hexOf(name, 7)}@example.com`,
+  (name) => `2${numberOf(name, 3)}-05`,
+  (name) => `2${numberOf(name, 3)}-05-18`,
+  (name) => `2${numberOf(name, 3)}`,
 ];
 
 /** A regular expression for a whole text. */

@@ -1,6 +1,8 @@
 import type { Defect } from './defect.js';
 import { takerIn } from './plan.js';
 import type { FoundLock } from './understand.js';
+import { LOOKS_FOR } from './unknown.js';
+import type { Trial } from './wire.js';
 
 /** A name that says that work is done once in a period, or for each firing. */
 const ONCE_IN = /once(?:Per|In|A|An|Each|Every)[A-Z]/i;
@@ -28,19 +30,40 @@ function doneFirst({ how, seen }: Pick<FoundLock, 'how' | 'seen'>): Defect[] {
   ];
 }
 
+/** A lock for so long is a guard, ms. */
+const LONG_MS = 3_600_000;
+
+/** A period in a key: its year and month at least. */
+const PERIOD = /(?<!\d)2\d{3}(?:[-/._]?(?:0[1-9]|1[0-2]))(?!\d{4})/;
+
+/** Whether a key has a period in it, and nothing else says whether the work of that was done: no other key, and no look elsewhere. */
+function isOfPeriod({ key, ttlMs, sent, works, grantedMs }: Trial): boolean {
+  const looks = sent.some((it) => it.atMs >= grantedMs && it.key !== '' && it.key !== key);
+  return (
+    key !== null && PERIOD.test(key) && (ttlMs ?? 0) >= LONG_MS && !looks && !works.some((it) => LOOKS_FOR.test(it))
+  );
+}
+
 /** What says that it guards a period, and gives the key back as soon as its work is done. */
 export function guardDefects({ how, seen }: Pick<FoundLock, 'how' | 'seen'>): Defect[] {
   const done = doneFirst({ how, seen });
   if (done.length > 0) return done;
   const name = takerIn(how.plan);
   const [first, second] = seen.next;
-  if (!how.releases || !ONCE_IN.test(name) || first?.trial == null || second?.trial == null) return [];
+  if (!how.releases || first?.trial == null || second?.trial == null) return [];
   if (second.trial.key !== first.trial.key || second.held === null) return [];
+  const isPeriod = isOfPeriod(first.trial);
+  const says = ONCE_IN.test(name)
+    ? `${name} says that its work is done once`
+    : isPeriod
+      ? `its key is that of a period (${JSON.stringify(first.trial.key)}), for which its work is done once`
+      : null;
+  if (says === null) return [];
   return [
     {
       id: 'guard-released',
-      sentence: `${name} says that its work is done once, and it deletes the key as soon as that is done: another process whose timer fires a little later finds no key, and does the work again`,
-      fix: 'put the period into the key, and leave the key there until all who may ask have asked: let its TTL end it',
+      sentence: `${says}, and it deletes the key as soon as that is done: another process whose timer fires a little later finds no key, and does the work again`,
+      fix: `${isPeriod ? '' : 'put the period into the key, and '}leave the key there until all who may ask have asked: let its TTL end it`,
       brings: ['belief'],
       property: 'mutual-exclusion',
       isShown: true,

@@ -33,6 +33,7 @@ export type Role =
   | 'permits'
   | 'share'
   | 'number'
+  | 'time'
   | 'unknown';
 
 const IS_CLIENT_TYPE =
@@ -77,6 +78,7 @@ const NAMES: readonly (readonly [Role, RegExp])[] = [
     /(?:token|owner|value|uuid|nonce|secret|identifier|holder|lockId|clientId|^val$|^id$|^me$|worker|instance)/i,
   ],
   ['keys', /^(?:keys|resources|names)$/],
+  ['key', /^(?:month|period|day|date|year|week)$/],
   ['key', /(?:key|resource|name|job|slug|lock|task|topic|order|user|account|path|target|entity|id$|subject|what)/i],
 ];
 const IS_WORK_NAME =
@@ -106,6 +108,7 @@ export function roleOf(parameter: Parameter, isRelease = false): Role {
   const isText = /^(?:readonly\s+)?string\b(?!\s*\[)/.test(type);
   const isNumber = /^number\b(?!\s*\[)/.test(type);
   if (parameter.isCallback === true) return 'callback';
+  if (parameter.isTime === true && (type === '' || isText || isNumber || type === 'Date')) return 'time';
   if (name === 'env' || /\bProcessEnv\b/.test(type)) return 'environment';
   if (/\bPropertyDescriptor\b/.test(type) || /^(?:property)?_?descriptor$/i.test(name)) return 'descriptor';
   if (isResponse(parameter)) return 'response';

@@ -2,7 +2,7 @@ import type { Parameter } from './parameter.js';
 import { isResponse } from './roles.js';
 import { isNode, part, parts, type SyntaxNode, syntaxOf, visit } from './syntax.js';
 import { parameterSaid, propertySaid } from './units.js';
-import { calls, callsBack, fieldsRead, nameOf, opens } from './uses.js';
+import { calls, callsBack, fieldsRead, isTime, nameOf, opens } from './uses.js';
 
 /** A function, a method or a class, as it is called. */
 export interface Shape {
@@ -186,7 +186,18 @@ class Reader {
     const isCallback = CALLBACK_TYPE.test(type) || (name !== '' && callsBack(body, name));
     const isForeign = this.foreign.has(written);
     const isOptional = node.optional === true;
-    return { name, type, isOptional, isFunction, isCallback, isForeign, opens: opens(body, name), fields };
+    const opened = opens(body, name);
+    return {
+      name,
+      type,
+      isOptional,
+      isFunction,
+      isCallback,
+      isForeign,
+      opens: opened,
+      fields,
+      isTime: isTime(body, name),
+    };
   }
 
   /** With the unit that the comment before its function says. */

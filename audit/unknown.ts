@@ -18,6 +18,8 @@ interface Calls {
   elements: number;
   /** What looks for something finds it. */
   finds: boolean;
+  /** As a number, what a call gives now is this. Default: 1. */
+  number: (() => number) | null;
   /** Names of properties that files require to be of a type, with that. */
   types: ReadonlyMap<string, CheckedType>;
 }
@@ -41,9 +43,13 @@ export function requiredTypes(texts: readonly string[]): Map<string, CheckedType
 }
 
 /** A property of what is not known, or a parameter, where files require a type of it. */
-export function requiredValue(name: string, text: string): string | number | readonly unknown[] | undefined {
+export function requiredValue(
+  name: string,
+  text: string,
+  number: number = 1,
+): string | number | readonly unknown[] | undefined {
   const type = calls.types.get(name);
-  return type === undefined ? undefined : type === 'string' ? text : type === 'number' ? 1 : elements(text);
+  return type === undefined ? undefined : type === 'string' ? text : type === 'number' ? number : elements(text);
 }
 
 function nameIn(expression: string, text: string): string | null {
@@ -61,6 +67,7 @@ export const calls: Calls = {
   takes: null,
   elements: 1,
   finds: true,
+  number: null,
   types: new Map(),
 };
 
@@ -77,13 +84,16 @@ export function isUnknown(value: unknown): boolean {
  * @param text - What it reads as. Default `a`.
  * @param path - The names by which it was found. Default: none.
  * @param typed - What its type says of its parts, and of what it returns. Default: nothing.
+ * @param number - What it is as a number. Default: 1.
  */
 export function unknownValue(
   known: Readonly<Record<string, unknown>> = {},
   text: string = 'a',
   path: string = '',
-  { fields, type }: Pick<Parameter, 'fields' | 'type'> = UNTYPED,
+  typed: Pick<Parameter, 'fields' | 'type'> = UNTYPED,
+  number: number = 1,
 ): unknown {
+  const { fields, type } = typed;
   const target = (...told: readonly unknown[]): unknown => {
     const [, method = ''] = OF_LIST.exec(path) ?? [];
     // What is done for each of a list is done for its elements.
@@ -91,10 +101,12 @@ export function unknownValue(
       return Reflect.apply(Reflect.get(Array.prototype, method), elements(text), told);
     calls.heard?.(told, path);
     for (const listener of calls.listeners) listener();
+    const now = calls.number?.() ?? number;
+    const same = now === number ? made : unknownValue(known, text, path, typed, now);
     const given =
       !calls.finds && LOOKS_FOR.test(path)
         ? undefined
-        : resultOf(path, plainOf(type, text) ?? (isList(type) ? elements(text) : made));
+        : resultOf(path, plainOf(type, text, now) ?? (isList(type) ? elements(text) : same));
     return calls.takes === null ? given : awaitable(given, calls.takes);
   };
   const made: unknown = new Proxy(target, {
@@ -102,32 +114,37 @@ export function unknownValue(
       if (name === 'then') return undefined;
       if (name === IS_UNKNOWN) return true;
       if (typeof name === 'string' && Object.hasOwn(known, name)) return known[name];
-      if (name === Symbol.toPrimitive) return (hint: string) => (hint === 'number' ? 1 : text);
+      if (name === Symbol.toPrimitive) return (hint: string) => (hint === 'number' ? number : text);
       if (name === 'toString' || name === 'toJSON') return () => text;
       if (name === 'finally' || name === 'catch') return (handler: () => void) => Promise.resolve(made)[name](handler);
       if (name === Symbol.iterator) return () => elements(text).values();
       if (name === Symbol.asyncIterator) return () => oneByOne(elements(text));
-      const required = requiredValue(String(name), text);
+      const required = requiredValue(String(name), text, number);
       if (required !== undefined) return required;
+      if (IS_OVER.test(String(name))) return false;
       const part = fields.find((it) => it.name === name && it.isFunction);
-      return unknownValue({}, text, `${path}.${String(name)}`, part);
+      return unknownValue({}, text, `${path}.${String(name)}`, part, number);
     },
     set: () => true,
   });
   return made;
 }
 
+/** What says of a thing that nothing can be done with it any more. */
+const IS_OVER =
+  /^(?:is)?(?:discontinued|deleted|removed|cancell?ed|closed|disabled|archived|expired|suspended|blocked|banned|revoked|frozen|soldOut)$/i;
+
 /** What looks for something, and may not find it, by its name. */
-const LOOKS_FOR = /(?:^|\.)(?:find|get|load|lookup|has|exists?|existing|is)(?![a-z])[^.]*$/;
+export const LOOKS_FOR: RegExp = /(?:^|\.)(?:find|get|load|lookup|has|exists?|existing|is)(?![a-z])[^.]*$/;
 
 const OF_LIST = /\.(map|flatMap|forEach|filter|some|every|find|reduce)$/;
 
 const UNTYPED = { fields: [], type: '' } as const;
 
 /** What a function returns that gives a number or a text; the type of a method is what it returns. */
-function plainOf(type: string, text: string): number | string | undefined {
+function plainOf(type: string, text: string, number: number): number | string | undefined {
   const [, plain] = /^(?:Promise(?:Like)?<\s*)?(number|string)\b[\s|]*(?:null|undefined)?\s*>?$/.exec(type) ?? [];
-  return plain === 'number' ? 1 : plain === 'string' ? text : undefined;
+  return plain === 'number' ? number : plain === 'string' ? text : undefined;
 }
 
 /** Whether the type of what is returned is that of a list. */

@@ -87,6 +87,22 @@ export function opens(body: SyntaxNode | null, ...path: readonly string[]): bool
   return found;
 }
 
+/** Whether a function makes a date of what has this name, or subtracts it from the time: `new Date(planned)`, `Date.now() - planned`. */
+export function isTime(body: SyntaxNode | null, name: string): boolean {
+  let found = false;
+  if (body === null || name === '') return found;
+  const isMeant = (node: SyntaxNode | null | undefined): boolean =>
+    node?.type === 'Identifier' && nameOf(node) === name;
+  visit(body, (node) => {
+    const isDate = node.type === 'NewExpression' && nameOf(part(node, 'callee')) === 'Date';
+    found ||= isDate && parts(node, 'arguments').length === 1 && isMeant(parts(node, 'arguments')[0]);
+    if (node.type !== 'BinaryExpression' || node.operator !== '-') return;
+    found ||=
+      isMeant(part(node, 'right')) && chainOf(part(part(node, 'left') ?? node, 'callee')).join('.') === 'Date.now';
+  });
+  return found;
+}
+
 /** What is asked of any text, which says nothing of what it is. */
 function isOfTexts(name: string, isFunction: boolean): boolean {
   return name === 'length' || (isFunction && name in String.prototype);
