@@ -46,6 +46,10 @@ export interface Given {
   readonly reads?: boolean;
   /** It is the call that acquires. */
   readonly isAcquiring?: boolean;
+  /** Of the names of what the call is about: those that stand for another thing than elsewhere. */
+  readonly differs?: ReadonlySet<string>;
+  /** Receives the names of what the call is about. */
+  names?: Set<string>;
   /** What the function that acquires calls its parameters. */
   named?: readonly string[];
 }
@@ -175,7 +179,7 @@ function argumentFor(parameter: Parameter, given: Given, isRelease: boolean): un
       return isRelease && isLike(given.held, parameter.fields) ? given.held : optionsFor(parameter, given, isRelease);
     case 'subject':
       if (isRelease && isLike(given.held, parameter.fields)) return given.held;
-      return needed(subjectFor(parameter.fields, given));
+      return needed(subjectFor(parameter.fields, given, name));
     case 'unknown':
       // What only the release is handed is what was acquired.
       if (isRelease && typeof given.held !== 'boolean' && given.named?.includes(name) !== true)
@@ -273,7 +277,9 @@ function addressesFor({ name, type, fields }: Parameter, { urls, places }: Given
 }
 
 /** What both call by one name is one thing; else it may be the name that its key has. */
-function keyFor({ name, type }: Parameter, { key, named, held }: Given, isRelease: boolean): unknown {
+function keyFor({ name, type }: Parameter, given: Given, isRelease: boolean): unknown {
+  const { named, held } = given;
+  const key = keyAt(name, given);
   if (/^(?:number|bigint)\b/.test(type)) return numberOf(key);
   return (isRelease && named?.includes(name) !== true ? textIn(held, name) : undefined) ?? textFor(name, key);
 }
@@ -285,6 +291,12 @@ function textFor(name: string, key: string): string {
   const [, period] = PERIODS.find(([pattern]) => pattern.test(name)) ?? [];
   if (period !== undefined) return `2${String(numberOf(key) % 1_000).padStart(3, '0')}${period}`;
   return GOES_TO.test(name) ? `${key}2` : key;
+}
+
+/** What a name of something that a call is about stands for. */
+function keyAt(path: string, { key, differs, names }: Given): string {
+  names?.add(path);
+  return differs?.has(path) ? `${key}-${path.length}` : key;
 }
 
 /** Names of periods, and how one goes on after its year. */
@@ -300,25 +312,27 @@ function numberOf(key: string): number {
 }
 
 /** A job, an order or a request: all that tells it from others tells which resource it is. */
-function subjectFor(fields: readonly Parameter[], given: Given): unknown {
-  const { key, queries = [] } = given;
+function subjectFor(fields: readonly Parameter[], given: Given, path: string): unknown {
+  const { queries = [] } = given;
   const made: Record<string, unknown> = {};
   for (const field of fields) {
     const { name, type, isFunction, isGuessed } = field;
+    const own = `${path}.${name}`;
     const [, literal] = /^['"]([^'"]*)['"]/.exec(type) ?? [];
     // The type of a method is what it returns.
     if (isFunction && literal === undefined) continue;
     if (literal !== undefined) made[name] = isFunction ? () => literal : literal;
     else if (name === 'url')
       made[name] =
-        `${OTHER_URL}/${key}?${new URLSearchParams(Object.fromEntries(queries.map((it) => [it, textFor(it, key)])))}`;
-    else if (/^number\b/.test(type)) made[name] = isId(field) ? numberOf(key) : 1;
+        `${OTHER_URL}/${keyAt(own, given)}?${new URLSearchParams(Object.fromEntries(queries.map((it) => [it, textFor(it, keyAt(it, given))])))}`;
+    else if (/^number\b/.test(type)) made[name] = isId(field) ? numberOf(keyAt(own, given)) : 1;
     else if (type === 'boolean') made[name] = false;
-    else if (/^string\b(?!\s*\[)/.test(type) || (isGuessed === true && isId(field))) made[name] = textFor(name, key);
-    else if (field.fields.length > 0 && !isListType(type)) made[name] = subjectFor(field.fields, given);
-    else if (isListType(type)) made[name] = calls.elements === 1 ? [] : elements(key);
+    else if (/^string\b(?!\s*\[)/.test(type) || (isGuessed === true && isId(field)))
+      made[name] = textFor(name, keyAt(own, given));
+    else if (field.fields.length > 0 && !isListType(type)) made[name] = subjectFor(field.fields, given, own);
+    else if (isListType(type)) made[name] = calls.elements === 1 ? [] : elements(keyAt(own, given));
   }
-  return partlyKnown(made, key);
+  return partlyKnown(made, keyAt(`${path}.*`, given));
 }
 
 /** A text in what was acquired, where it has one of this name. */

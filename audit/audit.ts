@@ -3,6 +3,7 @@ import { dirname, resolve } from 'node:path';
 import { policyOf } from '../deviations/index.js';
 import { counterexample } from '../libraries/counterexample.js';
 import { decidedBy } from '../libraries/frames.js';
+import type { LockFactory } from '../libraries/lock-factory.js';
 import { record } from '../libraries/recording.js';
 import { type LibraryRun, replayLibraries } from '../libraries/run.js';
 import { install } from '../libraries/runtime/install.js';
@@ -11,10 +12,11 @@ import { shrinkForLibrary } from '../libraries/search/shrink-libraries.js';
 import { UnsupportedClient } from '../libraries/session.js';
 import { assumptions, type Violation } from '../properties/index.js';
 import { propertyLabel } from '../report/index.js';
+import type { Schedule } from '../scenarios/index.js';
 import { InputError } from '../scenarios/input-error.js';
 import { loadLua } from '../wire/index.js';
 import { promiseOf } from './cases.js';
-import { causeOf, isOfEnd, lastGone, WITHOUT_KEY } from './causes.js';
+import { causeOf, isOfEnd, LETS_TASKS_IN, lastGone, WITHOUT_KEY } from './causes.js';
 import { clientKindIn, keepClassesOfNodeRedis, loadClient } from './clients.js';
 import { type Defect, EXCLUSION } from './defect.js';
 import { defectsOf } from './diagnosis.js';
@@ -176,7 +178,8 @@ async function findingOf(
     how,
   );
   const defect = shownDefect(defects, kind, shown, played);
-  const cause = causeOf(kind, shown, played, schedule);
+  const ofRun = causeOf(kind, shown, played, schedule);
+  const cause = ofRun === WITHOUT_KEY && (await isOfOneProcess(subject, schedule, shown, how)) ? LETS_TASKS_IN : ofRun;
   // What deletes the key of a later try of its own is no release that deletes another's.
   const isOwn = cause?.id === 'reused-token' && !(defect !== undefined && OF_VALUES.includes(defect.id));
   // What says by the clock until when it is held has told its work.
@@ -199,6 +202,20 @@ async function findingOf(
     found: { kind, extending, commandTimeoutMs: subject.commandTimeoutMs ?? null, schedule },
     recording: await record(subject, schedule, how),
   };
+}
+
+/** Whether two acquisitions that are held at once are not where each is by a process of its own. */
+async function isOfOneProcess(
+  subject: LockFactory,
+  schedule: Schedule,
+  { clients: [one, other] }: Violation,
+  how: { readonly extendsItself: boolean },
+): Promise<boolean> {
+  if (one !== other) return false;
+  const each = schedule.clients.flatMap((client) => client.locks.map((lock) => ({ ...client, locks: [lock] })));
+  const clients = each.map((client, i) => ({ ...client, id: `c${i + 1}` }));
+  const { violations } = await replayLibraries(subject, { ...schedule, clients, faults: [], fates: [] }, how);
+  return !violations.some((it) => kindOf(it) === 'belief');
 }
 
 /** Defects of the value that acquisitions store, which explain more than one failure of its tries. */

@@ -1,10 +1,11 @@
 import type { Fault } from '../scenarios/index.js';
 import type { Defect } from './defect.js';
+import { staleStore } from './handed-store.js';
 import type { Bench } from './load.js';
 import { partDefect } from './parts.js';
 import { nameOfPlan, type Plan, whereOf } from './plan.js';
 import { type Attempt, calm, delayed, REST_MS, rehearse, use } from './rehearsal.js';
-import { LETS_CALLS_IN, RELEASES_REFUSED, STALE_READ, valueOfProcess } from './shown-defects.js';
+import { keyTooNarrow, LETS_CALLS_IN, RELEASES_REFUSED, STALE_READ, valueOfProcess } from './shown-defects.js';
 import { withStored } from './stored.js';
 import { isWork, keptLate, type Runnable } from './targeted.js';
 import { isSameValue, type Touch, touchesIn } from './touches.js';
@@ -40,7 +41,12 @@ export async function functionDefects(subject: Runnable, plans: readonly Plan[])
   for (const plan of functions) {
     const own = await withData(subject, plan);
     const two = await twoProcesses(own, plan);
-    const defect = (two && (await ofTwoCalls(two))) ?? (await staleRead(own, plan)) ?? (await partDefect(own, plan));
+    const defect =
+      (two && (await ofTwoCalls(two))) ??
+      (await staleRead(own, [plan, plan])) ??
+      (await ofOtherCalls(own, plan)) ??
+      (await staleStore(own, plan)) ??
+      (await partDefect(own, plan));
     if (defect === null) continue;
     found.push({ ...defect, where: whereOf(subject.bench.program, plan) });
     break;
@@ -163,10 +169,51 @@ function functionsIn(plans: readonly Plan[], { path, open = null, begin = [] }: 
 }
 
 /** What a function stores under its lock of a value that it has read before that, while another call of it changes the value in between. */
-async function staleRead(subject: Runnable, plan: Plan): Promise<Defect | null> {
+async function staleRead(subject: Runnable, [plan, next]: readonly [Plan, Plan]): Promise<Defect | null> {
   const [worked] = await workedAlone(subject, plan, true);
-  const key = worked === undefined ? null : await lostAfter(subject, [worked, worked], worked, worked);
+  const [other] = plan === next ? [worked] : await workedAlone(subject, next, true);
+  if (worked === undefined || other === undefined) return null;
+  const key = await lostAfter(subject, plan === next ? [worked, worked] : [], worked, other);
   return key === null ? null : { ...STALE_READ, sentence: `${nameOfPlan(plan)} reads ${key} ${STALE_READ.sentence}` };
+}
+
+/** What a call is about is varied in so many ways. */
+const MOST_COMMON = 4;
+
+/** What is wrong where two calls of a function are about the same in one way, and about different things in all others. */
+async function ofOtherCalls(subject: Runnable, plan: Plan): Promise<Defect | null> {
+  const [alone] = await played(subject, [{ plan, atMs: 10 }]);
+  const names = [...(alone?.trial?.names ?? [])];
+  if (names.length < 2 || alone?.trial?.isGranted !== true) return null;
+  for (const common of names.slice(0, MOST_COMMON)) {
+    const next: Plan = { ...plan, differs: new Set(names.filter((it) => it !== common)) };
+    const both = await withData(subject, next);
+    const stale = await staleRead(both, [plan, next]);
+    if (stale !== null) return stale;
+    const [one] = await workedAlone(both, plan);
+    const [two] = await workedAlone(both, next);
+    if (one === undefined || two === undefined || !areApart(one, two)) continue;
+    const key = (await lostAfter(both, [], one, two)) ?? (await lostIn(both, one, two));
+    if (key === null) continue;
+    const locks = [one, two].map((it) => [...it.locks].join(' and '));
+    return keyTooNarrow(
+      nameOfPlan(plan),
+      key,
+      locks,
+      (await namesInLock(both, plan, names)).filter((it) => it !== common),
+    );
+  }
+  return null;
+}
+
+/** Of these names, those after which the lock is named. */
+async function namesInLock(subject: Runnable, plan: Plan, names: readonly string[]): Promise<readonly string[]> {
+  const calls = [[], ...names.map((it) => [it])].map((it, i) => ({
+    plan: { ...plan, differs: new Set(it) },
+    atMs: 10 + i,
+  }));
+  const [key, ...others] = (await played(subject, calls)).map((it) => it?.trial?.key);
+  return names.filter((_, i) => others[i] !== key);
 }
 
 /** What a function does under its lock, where it takes one and uses values there: in two calls, as the first may find none. */

@@ -71,7 +71,7 @@ const HOLDS_ON: Cause = {
   fix: 'rely on the lock for no longer than its TTL, counted from before its command was sent, or from the last extension that succeeded',
 };
 
-const LETS_TASKS_IN: Cause = {
+export const LETS_TASKS_IN: Cause = {
   id: 'lets-tasks-in',
   sentence:
     'it lets two tasks of one process in at once: what the process knows of its own lock counts for each caller in it, also for one that is no nested (reentrant) call of the one that has it',

@@ -160,6 +160,7 @@ class LockUser {
       unitMs: how.unitMs,
       isBare: how.isBare,
       reads: plan.reads === true,
+      ...(plan.differs === undefined ? {} : { differs: plan.differs }),
     };
     const isOwnWork = plan.use === 'handler' || plan.use === 'script';
     const trial = this.bench.wire.begin(process, how.asksOne ? 1 : Math.floor(how.nodes / 2) + 1, isOwnWork);
@@ -171,6 +172,7 @@ class LockUser {
         loadIn(this.bench, []).then(() => later(SCRIPT_MS)),
       );
     }
+    base.names = trial.names;
     const target = await this.targetFor(base);
     const taker = this.takerOf(target);
     base.named = taker.parameters.map(({ name }) => name);

@@ -30,7 +30,7 @@ export const FINDING_TITLES: Readonly<Record<string, string>> = {
   'lets-in-more': 'It lets in more than the limit that the file names.',
   'lets-tasks-in': 'It lets two tasks of one process in at once.',
   lifetime: 'A key stays for longer than any TTL allows.',
-  'locks-apart': 'Two of its functions change the same value, each under a lock of its own.',
+  'locks-apart': 'Two of its functions, or two calls of one, change the same value, each under a lock of its own.',
   'looks-before-lock': 'It looks whether its work has been done before it has the lock, and not again.',
   margin: 'It is held for longer than its keys can be relied on.',
   'ms-as-seconds': 'Milliseconds are handed to Redis as seconds.',

@@ -22,6 +22,8 @@ export interface Plan {
   readonly shared?: Plan;
   /** It is told by a text or a flag that it is for those who only read. */
   readonly reads?: boolean;
+  /** What its calls are about, by name, is another thing than elsewhere. */
+  readonly differs?: ReadonlySet<string>;
   /** Of what the path leads to, what has to be called before it can be used, once: `connect`. */
   readonly open?: string | null;
   /** Exported functions that have to be called before all else, once in a process: `init`. */

@@ -53,6 +53,8 @@ export interface Ways {
   readonly heard?: (given: readonly unknown[], name: string) => void;
   /** What each such call takes where it is awaited. Default: nothing. */
   readonly takes?: () => Promise<void>;
+  /** What is given by each such call is this as a number. Default: 1. */
+  readonly number?: () => number;
   /** Elements of each list that it was handed. Default 1. */
   readonly elements?: number;
   /** How a process uses the lock, by its name. */
@@ -137,6 +139,7 @@ export async function rehearse(
   bench.wire.naturally = ways.naturally ?? false;
   calls.takes = ways.takes ?? null;
   calls.elements = ways.elements ?? 1;
+  calls.number = ways.number ?? null;
   calls.heard = (given, name) => {
     ways.heard?.(given, name);
     const trial = current.owner === null ? null : bench.wire.trialOf(current.owner);
@@ -158,6 +161,7 @@ export async function rehearse(
     bench.wire.naturally = false;
     calls.heard = null;
     calls.takes = null;
+    calls.number = null;
     calls.elements = 1;
   }
   return attempts;

@@ -208,6 +208,25 @@ export const LETS_CALLS_IN: Defect = {
   isShown: true,
 };
 
+/**
+ * Two calls of a function change one value, each under a lock of its own.
+ *
+ * @param key - Of the value.
+ * @param locks - Of both calls.
+ * @param names - What the lock is named after, and the value is not.
+ */
+export function keyTooNarrow(name: string, key: string, locks: readonly string[], names: readonly string[]): Defect {
+  const after = names.join(' and ');
+  return {
+    id: 'locks-apart',
+    sentence: `two calls of ${name} both read ${key} and store a new value, but take different locks for it (${locks.join(' and ')}), as its lock is named after ${after} too: while one is between reading and storing, the other changes the value, and that change is overwritten`,
+    fix: `name the lock after the data alone (${key}), without ${after}; or change the value by one atomic command or script that reads it itself`,
+    brings: [],
+    property: 'mutual-exclusion',
+    isShown: true,
+  };
+}
+
 /** After the name of a function, and of a key. */
 export const STALE_READ: Defect = {
   id: 'reads-before-lock',

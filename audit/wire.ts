@@ -37,6 +37,8 @@ export class Trial {
   onEnd: (() => void) | null = null;
   /** The key that is asked for first. */
   key: string | null = null;
+  /** The names of what its call was about: of arguments and their properties, as `order.id`. */
+  readonly names: Set<string> = new Set();
   refusals = 0;
   errors = 0;
   extensions = 0;

@@ -1,0 +1,65 @@
+import type { Defect } from './defect.js';
+import { nameOfPlan, type Plan } from './plan.js';
+import { calm, heldNow, REST_MS, rehearse, use } from './rehearsal.js';
+import { STALE_READ } from './shown-defects.js';
+import { isWork, type Runnable } from './targeted.js';
+
+/** A call of something that a function was handed, while it has the lock. */
+interface Call {
+  readonly name: string;
+  /** The numbers among its arguments, and in objects among these. */
+  readonly numbers: readonly number[];
+}
+
+/** What is read before the lock is one of these, as a number. */
+const VALUES = [1_000, 2_000] as const;
+
+const STORES = /(?:^|\.)(?:set|update|save|store|put|write|replace)[^.]*$/i;
+
+/**
+ * What a function stores, under its lock, of a number that it has read before that, in a store that it is handed. What hands on the number
+ * itself as well may have it compared there.
+ */
+export async function staleStore(subject: Runnable, plan: Plan): Promise<Defect | null> {
+  const [one, two] = [await callsWith(subject, plan, VALUES[0]), await callsWith(subject, plan, VALUES[1])];
+  for (const [i, { name, numbers }] of one.held.entries()) {
+    const other = two.held[i];
+    if (other?.name !== name) return null;
+    const read = one.before.find((it) => ownerOf(it) === ownerOf(name));
+    const isMade = numbers.some((it, at) => it !== other.numbers[at]) && !numbers.includes(VALUES[0]);
+    if (read === undefined || !isMade || !STORES.test(name)) continue;
+    return { ...STALE_READ, sentence: `${nameOfPlan(plan)} calls ${plain(read)} ${STALE_READ.sentence}` };
+  }
+  return null;
+}
+
+/** What it calls before it has the lock, and while it has it, where what it reads before is this as a number. */
+async function callsWith(
+  { bench, hosts, how }: Runnable,
+  plan: Plan,
+  value: number,
+): Promise<{ readonly before: readonly string[]; readonly held: readonly Call[] }> {
+  const before: string[] = [];
+  const held: Call[] = [];
+  const heard = (given: readonly unknown[], name: string): void => {
+    if (heldNow(bench) === null) before.push(name);
+    else if (isWork(name)) held.push({ name, numbers: numbersIn(given) });
+  };
+  const number = (): number => (heldNow(bench) === null ? value : 1);
+  const schedule = calm(how.nodes, [[use(10, how.fixedTtlMs ?? REST_MS, 1)]], 2 * REST_MS * 1000);
+  await rehearse(bench, hosts, how, schedule, { naturally: true, planOf: () => plan, heard, number });
+  return { before, held };
+}
+
+function numbersIn(given: readonly unknown[]): readonly number[] {
+  const parts = given.flatMap((it) => (typeof it === 'object' && it !== null ? Object.values(it) : [it]));
+  return parts.filter((it) => typeof it === 'number');
+}
+
+function ownerOf(name: string): string {
+  return name.slice(0, name.lastIndexOf('.') + 1);
+}
+
+function plain(name: string): string {
+  return name.replace(/^\./, '');
+}
