@@ -33,6 +33,7 @@ export const FINDING_TITLES: Readonly<Record<string, string>> = {
   'locks-apart': 'Two of its functions, or two calls of one, change the same value, each under a lock of its own.',
   'looks-before-lock': 'It looks whether its work has been done before it has the lock, and not again.',
   margin: 'It is held for longer than its keys can be relied on.',
+  'marks-undone': 'It stores in its key that its work is done where that has failed.',
   'ms-as-seconds': 'Milliseconds are handed to Redis as seconds.',
   'never-frees': 'Its release does not delete its key.',
   'no-majority': 'It holds the lock without a majority of its nodes.',

@@ -247,3 +247,24 @@ it('tells of time limits that add up to more than the TTL, also where work is le
   expect((await audited(buying('2000'))).ids).toEqual([]);
   expect((await audited(buying('Math.max(0, fromMs + 7000 - Date.now())'))).ids).toEqual([]);
 });
+
+it('finds a function that says in its key that its work is done where that has failed', async () => {
+  const placing = (done: string, failed: string): string => `import type { Redis } from 'ioredis';
+const DONE = "if redis.call('get', KEYS[1]) == ARGV[1] then redis.call('set', KEYS[1], 'done', 'PX', 86400000) return 1 end return 0";
+interface Orders { create(id: string, given: { signal: AbortSignal }): Promise<{ orderId: string }> }
+export async function place(redis: Redis, orders: Orders, requestId: string): Promise<string> {
+  const [key, pending] = ['order:' + requestId, 'pending:' + Math.random()];
+  if ((await redis.set(key, pending, 'PX', 30_000, 'NX')) !== 'OK')
+    return (await redis.get(key)) === 'done' ? 'placed before' : 'try again';
+  try {
+    const { orderId } = await orders.create(requestId, { signal: AbortSignal.timeout(20_000) });
+    ${done}
+    return orderId;
+  } catch {
+    return 'try again';
+  } finally { ${failed} }
+}`;
+  const marks = 'await redis.eval(DONE, 1, key, pending);';
+  await expect(audited(placing('', marks))).resolves.toMatchObject({ ids: ['marks-undone'] });
+  await expect(audited(placing(marks, ''))).resolves.toMatchObject({ ids: [] });
+});

@@ -3,8 +3,9 @@ import type { Defect } from './defect.js';
 import { speaksOfFencing } from './fences.js';
 import { nameOfPlan, type Plan } from './plan.js';
 import { type Attempt, calm, heldNow, REST_MS, rehearse, use, type Ways } from './rehearsal.js';
-import { limitsExceedTtl, RELEASES_BESIDE } from './shown-defects.js';
+import { limitsExceedTtl, marksAsDone, RELEASES_BESIDE } from './shown-defects.js';
 import { isWork, type Runnable } from './targeted.js';
+import { markIn } from './touches.js';
 import { signalsIn } from './unknown.js';
 
 /** What a part of the work takes, and what one takes that goes on where another has failed, ms. */
@@ -24,7 +25,9 @@ interface Part {
 
 /** What is wrong with the parts of the work that a function does under its lock. */
 export async function partDefect(subject: Runnable, plan: Plan): Promise<Defect | null> {
-  return (await releasesBeside(subject, plan)) ?? (await exceedsTtl(subject, plan));
+  return (
+    (await releasesBeside(subject, plan)) ?? (await exceedsTtl(subject, plan)) ?? (await marksUndone(subject, plan))
+  );
 }
 
 function nowMs(): number {
@@ -109,6 +112,25 @@ async function exceedsTtl(subject: Runnable, plan: Plan): Promise<Defect | null>
   const { trial } = (await once(subject, plan, { heard, takes })) ?? {};
   if (late === null || trial?.ttlMs == null || trial.sent.some(({ operation }) => operation === 'extend')) return null;
   return limitsExceedTtl(nameOfPlan(plan), trial.ttlMs, late);
+}
+
+/** What says that work is done. */
+const IS_DONE = /done|complete|success|finish|processed|handled/i;
+
+/** Whether a function stores in its key that its work is done, and does so as well where that has failed. */
+async function marksUndone(subject: Runnable, plan: Plan): Promise<Defect | null> {
+  const { bench } = subject;
+  const mark = (attempt: Attempt | undefined): string | null =>
+    attempt?.held == null || attempt.trial?.isGranted !== true ? null : markIn(bench, attempt.trial);
+  const done = mark(await once(subject, plan, {}));
+  if (done === null || !IS_DONE.test(done)) return null;
+  let isFailed = false;
+  const takes = async (): Promise<void> => {
+    isFailed ||= heldNow(bench) !== null;
+    if (isFailed) throw new Error('it failed');
+  };
+  const failed = await once(subject, plan, { takes });
+  return isFailed && mark(failed) === done ? marksAsDone(nameOfPlan(plan), done) : null;
 }
 
 /** Rejects when a signal aborts. */

@@ -169,6 +169,18 @@ export const RELEASES_REFUSED: Defect = {
   isShown: true,
 };
 
+/** @param mark - What a function stores in its key. */
+export function marksAsDone(name: string, mark: string): Defect {
+  return {
+    id: 'marks-undone',
+    sentence: `${name} stores ${JSON.stringify(mark)} in its key where its work has failed, as where that is done: who tries again is told that it was done, and it never is`,
+    fix: 'store that when the work has succeeded alone, and delete the key where it has failed',
+    brings: [],
+    property: 'mutual-exclusion',
+    isShown: true,
+  };
+}
+
 /** Of a function, after its name: its time limits let it call something so long after it was granted its lock, ms. */
 export function limitsExceedTtl(
   name: string,

@@ -34,11 +34,23 @@ export function touchesIn(
   const isOver = (it: Said): boolean => it.operation === 'release' && it.key === key && it.atMs >= grantedMs;
   const end = sent.findIndex(isOver);
   const held = (end < 0 ? sent : sent.slice(0, end)).filter(({ atMs }) => atMs >= sinceMs);
-  return held.flatMap((said) => {
-    const values =
-      said.verb === 'script' ? valuesInScript(textIn(bench, said), said.words, locks) : valuesIn(said.words);
-    return values.filter((it) => !locks.has(it.key)).map((it) => ({ ...it, atMs: said.atMs }));
-  });
+  return held.flatMap((said) =>
+    valuesOf(bench, said, locks)
+      .filter((it) => !locks.has(it.key))
+      .map((it) => ({ ...it, atMs: said.atMs })),
+  );
+}
+
+/** What an acquisition stores last in its own key when it has that; `null` where it stores nothing there. */
+export function markIn(bench: Bench, { sent, key, grantedMs, value }: Trial): string | null {
+  if (key === null) return null;
+  const later = sent.filter(({ atMs, operation }) => atMs >= grantedMs && operation !== 'release');
+  const stored = later.flatMap((said) => valuesOf(bench, said, new Set([key])));
+  return stored.findLast((it) => it.key === key && it.stored !== null && it.stored !== value)?.stored ?? null;
+}
+
+function valuesOf(bench: Bench, said: Said, locks: ReadonlySet<string>): Value[] {
+  return said.verb === 'script' ? valuesInScript(textIn(bench, said), said.words, locks) : valuesIn(said.words);
 }
 
 const read = (key: string, field = ''): Value => ({ key, field, stored: null });
