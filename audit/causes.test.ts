@@ -49,3 +49,16 @@ it('says of a task that was only refused the key that it has it all the same, an
   expect(of(['reply', 'no'], ['reply', 'yes'], ['claim'], ['claim'])).toBe('lets-tasks-in');
   expect(of(['reply', 'yes'], ['claim'], ['reply', 'no'], ['reply', 'yes'], ['claim'])).toBe('lets-tasks-in');
 });
+
+it('says of what overwrites a key whether its client was woken', () => {
+  const of = (before: string, said: string): string | undefined => {
+    const gone = { kind: 'key-gone', detail: { owner: 'c1', how: 'overwritten', resource: 'a' } };
+    const sent = [before, said].map((it) => ({ kind: 'execute', detail: { client: 'c2', said: it } }));
+    const trace = [...sent, gone].map((it, seq) => ({ seq, atUs: seq, process: 'n0', cause: -1, ...it }));
+    const run = { run: { trace } } as unknown as LibraryRun;
+    return causeOf('belief', failure('mutual-exclusion', 'c1', 'c2'), run, calm(1, [], 1))?.sentence;
+  };
+  expect(of('BLPOP free:a 1', 'SET a B PX 9000')).toContain('a client that is woken (BLPOP) sets the key');
+  expect(of('GET a', 'SET a B PX 9000')).not.toContain('woken');
+  expect(of('BLPOP free:a 1', 'SET a B PX 9000 NX')).not.toContain('woken');
+});

@@ -299,6 +299,17 @@ export function isOfEnd({ id }: Cause, { atUs, clients }: Violation, { run }: Li
   return id === 'outlives-key' && gone !== undefined && lateEndOf(gone, run.trace) !== null;
 }
 
+/** How a command overwrites the key of another process: perhaps when its client was woken. */
+function overwrites({ seq, detail: { client, said } }: TraceEvent, trace: readonly TraceEvent[]): Cause {
+  const earlier = trace.filter((it) => it.kind === 'execute' && it.detail.client === client && it.seq < seq);
+  const [, wait] = /^(B[LR]POP|BLMOVE|SUBSCRIBE)\b/i.exec(String(earlier.at(-1)?.detail.said)) ?? [];
+  if (wait === undefined || !/^SET /i.test(String(said)) || / NX\b/i.test(String(said))) return OVERWRITES;
+  return {
+    ...OVERWRITES,
+    sentence: `it overwrites the key of another process, which still works under it: a client that is woken (${wait.toUpperCase()}) sets the key without looking whether it is free (SET without NX)`,
+  };
+}
+
 /** What a failure says of a lock, by its kind and by what its run shows; `null` where that is not known. */
 export function causeOf(
   kind: ViolationKind,
@@ -319,7 +330,7 @@ export function causeOf(
   const gone = lastGone(run.trace, atUs, clients);
   if (foreign !== undefined && (gone?.detail.how === 'deleted' || gone?.detail.how === 'overwritten')) {
     if (foreign.gone.detail.how === 'overwritten' || gone.detail.how === 'overwritten')
-      return String(foreign.by.detail.said).startsWith('MULTI;') ? WATCH_LOST : OVERWRITES;
+      return String(foreign.by.detail.said).startsWith('MULTI;') ? WATCH_LOST : overwrites(foreign.by, before);
     const by = String(foreign.by.detail.client);
     if (String(foreign.by.detail.said).startsWith('MULTI;') && watchesIn(before, [by])) return WATCH_OVER;
     const itsOwn = lastGone(run.trace, atUs, [by]);
