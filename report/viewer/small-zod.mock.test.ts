@@ -45,8 +45,9 @@ it('reads what zod reads, and says what zod says of everything else', () => {
     changed({ op: 'add', path: `${path}s`, value: 1 }, { op: 'remove', path });
   }
   cases.push(JSON.parse('{"__proto__":{},"cluster":7}'));
-  for (const value of cases) expect(said(readSchedule, value)).toStrictEqual(said(withZod.readSchedule, value));
-  const refused = cases.filter((it) => typeof said(readSchedule, it) === 'string');
+  const all = cases.map((it) => said(readSchedule, it));
+  for (const [i, it] of all.entries()) expect(it).toStrictEqual(said(withZod.readSchedule, cases[i]));
+  const refused = all.filter((it) => typeof it === 'string');
   expect(refused.length).toBeGreaterThan(1_000);
   expect(cases.length - refused.length).toBeGreaterThan(10);
 });
