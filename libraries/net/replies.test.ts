@@ -1,7 +1,8 @@
 import { expect, it } from 'vitest';
 import type { Answer } from '../../core/index.js';
 import { encode, Failure, MapReply, type Reply, SetReply, Status, Verbatim } from '../../wire/index.js';
-import { answerIn, replyAt } from './replies.js';
+import { answerOf } from '../redis/reply.js';
+import { lastOf, replyAt } from './replies.js';
 
 it.each<[Reply, Answer]>([
   [new Status('OK'), 'yes'],
@@ -22,8 +23,8 @@ it.each<[Reply, Answer]>([
 ])('takes %j for %s in both protocols, behind others', (reply, answer) => {
   for (const protocol of [2, 3] as const) {
     const bytes = encode(reply, protocol);
-    expect(answerIn(bytes)).toBe(answer);
-    expect(answerIn(encode(new Failure('ERR before'), protocol) + bytes)).toBe(answer);
+    expect(answerOf(lastOf(bytes))).toBe(answer);
+    expect(answerOf(lastOf(encode(new Failure('ERR before'), protocol) + bytes))).toBe(answer);
     expect(replyAt(bytes, 0)?.[1]).toBe(bytes.length);
     expect(replyAt(bytes.slice(0, -1), 0)).toBeNull();
   }

@@ -1,7 +1,5 @@
-import type { Answer } from '../../core/index.js';
 import { Failure, Status } from '../../wire/index.js';
 import { textOf } from '../redis/bytes.js';
-import { answerOf } from '../redis/reply.js';
 
 /** A reply, as far as it matters here: what RESP3 marks in another way is told as in RESP2. */
 export type ReadReply = string | number | null | Status | Failure | readonly ReadReply[];
@@ -48,12 +46,11 @@ function listAt(bytes: string, at: number, count: number): readonly [ReadReply, 
   return [items, from];
 }
 
-/** How a lock takes the last of these replies, which are whole; see {@link answerOf}. */
-export function answerIn(bytes: string, isInverted = false): Answer {
-  let answer: Answer = 'error';
-  for (let read = replyAt(bytes, 0); read !== null; read = replyAt(bytes, read[1]))
-    answer = answerOf(read[0], isInverted);
-  return answer;
+/** The last of these replies, which are whole; an error where there is none. */
+export function lastOf(bytes: string): ReadReply {
+  let last: ReadReply = new Failure('no reply');
+  for (let read = replyAt(bytes, 0); read !== null; read = replyAt(bytes, read[1])) last = read[0];
+  return last;
 }
 
 /** What JSON has for a reply. @param base64 - Strings are told so, but for `OK`. */

@@ -5,8 +5,9 @@ import type { Addressed } from '../addressed.js';
 import { toBytes } from '../redis/bytes.js';
 import type { RunNames } from '../redis/names.js';
 import { refusalOf } from '../redis/server.js';
+import { voteOf } from '../redis/vote.js';
 import type { Connection } from './connection.js';
-import { answerIn } from './replies.js';
+import { lastOf } from './replies.js';
 
 const NOTHING = -2;
 
@@ -58,10 +59,12 @@ export class Segment implements RemoteCall {
           names,
           by,
         });
+    const { lock } = names;
     names.lock = null;
     if (answered === null) return null;
     this.told = answered.told;
-    return answerIn(answered.bytes, this.isInverted);
+    const words = commands.at(-1) ?? [];
+    return voteOf(lastOf(answered.bytes), { operation, words, isInverted: this.isInverted, lock, node, context });
   }
 
   /** Something of the node is back. */

@@ -4,8 +4,9 @@ import type { Reply } from '../../wire/index.js';
 import type { Addressed } from '../addressed.js';
 import type { Sent } from './client.js';
 import type { RunNames } from './names.js';
-import { answerOf, toUser } from './reply.js';
+import { toUser } from './reply.js';
 import { refusalOf, type Server } from './server.js';
+import { voteOf } from './vote.js';
 
 /** Commands on their way to a node: carried out with nothing in between, once for each copy that arrives. */
 export class RemoteCommands implements RemoteCall, Sent {
@@ -62,9 +63,18 @@ export class RemoteCommands implements RemoteCall, Sent {
     const replies = this.commands.map((args) =>
       refused ? refusalOf(args) : this.server.execute(args, { node, now, names, by }),
     );
+    const { lock } = names;
     names.lock = null;
     this.told = this.answers.push(replies) - 1;
-    return answerOf(replies.at(-1) ?? null, this.isInverted);
+    const words = this.commands.at(-1) ?? [];
+    return voteOf(replies.at(-1) ?? null, {
+      operation: command.operation,
+      words,
+      isInverted: this.isInverted,
+      lock,
+      node,
+      context,
+    });
   }
 
   /** An answer is back: that to this execution. */

@@ -19,18 +19,21 @@ export function toUser(reply: Reply): unknown {
   return Array.isArray(reply) ? reply.map(toUser) : reply;
 }
 
+/** A reply, or as much of it as the bytes on a connection tell. */
+export type LastReply = Reply | readonly LastReply[];
+
 /**
  * How a lock takes a reply, for the votes in reports: `OK`, a positive number or a list that begins with one is yes.
  *
  * @param isInverted - It is the other way round: what was done is answered by 0, or by nothing.
  */
-export function answerOf(reply: Reply, isInverted = false): Answer {
+export function answerOf(reply: LastReply, isInverted = false): Answer {
   const answer = plainAnswerOf(reply);
   if (!isInverted || answer === 'error') return answer;
   return answer === 'yes' ? 'no' : 'yes';
 }
 
-function plainAnswerOf(reply: Reply): Answer {
+function plainAnswerOf(reply: LastReply): Answer {
   if (reply instanceof Failure) return 'error';
   if (reply instanceof Status) return 'yes';
   if (typeof reply === 'number') return reply > 0 ? 'yes' : 'no';
