@@ -59,3 +59,44 @@ it.each([
   const { findings } = await auditFile({ path, runs: 20, seed: '', budgetMs: 10_000 }, () => {});
   expect(findings.map(({ id, place }) => `${id} ${place?.line}`)).toEqual(found);
 });
+
+it('takes an answer from what was stored before for no lock', async () => {
+  const refunding = (unit: string): string => `import { Redis } from '@upstash/redis';
+const CLAIM = \`local result = redis.call('GET', KEYS[2])
+if result then return { 2, result } end
+local holder = redis.call('GET', KEYS[1])
+if holder and holder ~= ARGV[1] then return { 0, '' } end
+redis.call('SET', KEYS[1], ARGV[1], '${unit}', ARGV[2])
+return { 1, '' }\`;
+const COMPLETE = \`redis.call('SET', KEYS[2], ARGV[2], 'EX', 86400, 'NX')
+if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
+return 1\`;
+const DROP = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0";
+interface Payments { refund(id: string, key: string, signal: AbortSignal): Promise<{ id: string }> }
+export function refundEndpoint(payments: Payments, redis = Redis.fromEnv({ automaticDeserialization: false })) {
+  return async (req: { headers: Record<string, string | undefined>; body: { charge: string } }) => {
+    const idem = req.headers['idempotency-key'];
+    if (!idem) return { status: 400 };
+    const [keys, token, from] = [['{r:' + idem + '}:claim', '{r:' + idem + '}:result'], String(Math.random()), performance.now()];
+    try {
+      const [state, stored] = (await redis.eval(CLAIM, keys, [token, '45000'])) as [number | string, string];
+      if (Number(state) === 2) return { status: 200, body: JSON.parse(stored) };
+      if (Number(state) !== 1) return { status: 409 };
+      const left = Math.floor(from + 44_000 - performance.now());
+      if (left <= 0) return { status: 503 };
+      const { id } = await payments.refund(req.body.charge, idem, AbortSignal.timeout(left));
+      await redis.eval(COMPLETE, keys, [token, JSON.stringify({ id })]);
+      return { status: 201, body: { id } };
+    } finally {
+      await redis.eval(DROP, [keys[0]!], [token]).catch(() => {});
+    }
+  };
+}`;
+  const idsOf = async (text: string, runs: number): Promise<string[]> => {
+    const path = join(mkdtempSync(join(tmpdir(), 'lockstep-audit-')), 'lock.ts');
+    writeFileSync(path, text);
+    return (await auditFile({ path, runs, seed: 's', budgetMs: 60_000 }, () => {})).findings.map(({ id }) => id);
+  };
+  await expect(idsOf(refunding('PX'), 60)).resolves.toEqual([]);
+  await expect(idsOf(refunding('EX'), 0)).resolves.toEqual(['ms-as-seconds']);
+});

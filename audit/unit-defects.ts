@@ -44,7 +44,7 @@ export function unitDefects({ how, seen }: Pick<FoundLock, 'how' | 'seen'>, comm
   }
   if (!releases || (s?.unitMs !== 1 && !isMsAsSeconds(ttlMs / 1000))) return [];
   const called = s?.unitMs === 1 ? `, which is ${s.name},` : '';
-  const verb = first.verb === 'set' ? 'EX' : first.verb.toUpperCase();
+  const verb = ['set', 'script'].includes(first.verb) ? 'EX' : first.verb.toUpperCase();
   return [
     asSeconds(
       `${which} is ${seconds(ttlMs)}: ${ttlMs / 1000}${called} is handed to Redis as seconds (${verb}), as if it were milliseconds; after a crash nobody gets the lock for so long`,
@@ -53,7 +53,9 @@ export function unitDefects({ how, seen }: Pick<FoundLock, 'how' | 'seen'>, comm
 }
 
 /** Whether a command says its TTL in seconds. */
-function isSeconds({ verb, words }: Said): boolean {
+function isSeconds({ verb, words, ttlMs }: Said): boolean {
+  const has = (it: number): boolean => words.slice(2).includes(String(it));
+  if (verb === 'script') return ttlMs !== null && has(ttlMs / 1000) && !has(ttlMs);
   return verb === 'setex' || verb === 'expire' || (verb === 'set' && words.some((it) => /^ex$/i.test(it)));
 }
 
