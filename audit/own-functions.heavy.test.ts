@@ -205,6 +205,11 @@ it('leads until it is told to stop, and tells of a leader that goes on where it 
   expect((await audited(leading(''))).ids).toEqual(['silent-loss']);
 });
 
+it('says nothing of a leader whose term ends with its work, and which campaigns again', async () => {
+  const short = leading('&& Date.now() < untilMs').replace('await sleep(500);', 'break;');
+  expect((await audited(short)).ids).toEqual([]);
+});
+
 /** Takes a majority of nodes, and waits no longer than this for each. */
 const quorum = (of: string): string => `${HEAD}
 interface Router { promote(region: string): Promise<void> }

@@ -57,17 +57,20 @@ it.each([
 });
 
 it('finds work under a lock of redlock that does not look at its signal', async () => {
-  const paying = (given: string, before: string): string => `import { Redis } from 'ioredis';
+  const paying = (given: string, before: string, first = ''): string => `import { Redis } from 'ioredis';
 import Redlock from 'redlock5';
 const redlock = new Redlock([new Redis({ maxRetriesPerRequest: 1 })], { retryCount: 3, retryDelay: 400 });
 redlock.on('error', () => {});
-interface Bank { open(month: string): Promise<string[]>; transfer(id: string): Promise<void> }
+interface Bank { version(): Promise<string>; open(month: string): Promise<string[]>; transfer(id: string): Promise<void> }
 export async function payAll(month: string, bank: Bank): Promise<void> {
   await redlock.using(['payouts:' + month], 20_000, { automaticExtensionThreshold: 8_000 }, async (${given}) => {
+    await bank.version();
+    ${first}
     for (const id of await bank.open(month)) { ${before} await bank.transfer(id); }
   });
 }`;
   await expect(idsOf(paying('', ''))).resolves.toEqual(['silent-loss']);
+  await expect(idsOf(paying('signal', '', 'signal.throwIfAborted();'))).resolves.toEqual(['silent-loss']);
   await expect(idsOf(paying('signal', 'signal.throwIfAborted();'))).resolves.toEqual([]);
 });
 

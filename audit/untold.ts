@@ -5,7 +5,7 @@ import { type Attempt, calm, cutOff, heldNow, REST_MS, rehearse, use } from './r
 import { isWork, type Runnable } from './targeted.js';
 import { signalsIn } from './unknown.js';
 
-/** What a function did of its own work after its first step. */
+/** What a function did of its own work after a step of it that took long. */
 interface Went {
   readonly attempts: readonly Attempt[];
   /** What it called after that, before it released the lock. */
@@ -14,8 +14,9 @@ interface Went {
   readonly isTold: boolean;
 }
 
-/** The first step of the work takes so many TTLs. */
+/** One of its steps takes so many TTLs: one of so many first ones. */
 const STEP_TTLS = 3;
+const MOST_STEPS = 3;
 
 /** What is in the way of the first process: nothing, its connections are cut for longer than a TTL, or it is paused for as long. */
 type Trouble = 'none' | 'cut' | 'paused';
@@ -48,11 +49,11 @@ export async function untoldOf(subject: Runnable, loops: boolean): Promise<Untol
       operation === 'extend' && key === own.trial?.key && atMs > own.trial.grantedMs + ttlMs / 20,
   );
   if (!isExtended || own?.releaseError !== null) return none;
-  // What is extended between the steps may have been lost where the first one takes long.
-  const { later } = await worked(subject, ttlMs, 'none', ttlMs / 20);
-  if (later.length === 0) return none;
-  const goesOn = async (trouble: Trouble): Promise<boolean> => {
-    const lost = await worked(subject, ttlMs, trouble);
+  const goesOn = async (trouble: Trouble, at: number): Promise<boolean> => {
+    // What is extended between the steps may have been lost where one takes long.
+    const { later } = await worked(subject, ttlMs, 'none', at, ttlMs / 20);
+    if (later.length === 0) return false;
+    const lost = await worked(subject, ttlMs, trouble, at);
     const [first, other] = lost.attempts;
     if (first?.held == null || other?.held == null || !isOfRelease(first.releaseError)) return false;
     const isLost = other.acquiredMs < first.acquiredMs + STEP_TTLS * ttlMs;
@@ -64,8 +65,8 @@ export async function untoldOf(subject: Runnable, loops: boolean): Promise<Untol
     const isSame = String(lost.later) === String(later);
     return isLost && !isTold && isSame && (trouble === 'cut' || isSetAgain === true);
   };
-  const goesOnUntold = await goesOn('cut');
-  return { ...none, goesOnUntold, revivesUntold: !goesOnUntold && (await goesOn('paused')) };
+  for (let at = 0; at < MOST_STEPS; at++) if (await goesOn('cut', at)) return { ...none, goesOnUntold: true };
+  return { ...none, revivesUntold: await goesOn('paused', 0) };
 }
 
 /** Whether a call went on to its end: a library throws there, if anything does, as its key is another's. */
@@ -90,14 +91,17 @@ async function leadsOn({ bench, hosts, how }: Runnable, ttlMs: number): Promise<
   const attempts = await rehearse(bench, hosts, how, { ...schedule, faults }, { naturally: true, heard });
   const [first, next] = ['c1', 'c2'].map((name) => attempts.find(({ client }) => client === name));
   const { grantedMs = Number.NaN, works = [] } = next?.trial ?? {};
-  const endMs = (first?.askedMs ?? Number.NaN) + 3.5 * ttlMs;
-  return works.length > 0 && own.some((atMs) => atMs > grantedMs + ttlMs / 20 && atMs < endMs);
+  const askedMs = first?.askedMs ?? Number.NaN;
+  // Before that it may have led again for a while; then its key has expired, and it cannot get another one.
+  const overMs = Math.max(grantedMs + ttlMs / 20, askedMs + 1.55 * ttlMs);
+  return works.length > 0 && own.some((atMs) => atMs > overMs && atMs < askedMs + 3.5 * ttlMs);
 }
 
 async function worked(
   { bench, hosts, how }: Runnable,
   ttlMs: number,
   trouble: Trouble,
+  at = 0,
   stepMs: number = STEP_TTLS * ttlMs,
 ): Promise<Went> {
   const schedule = calm(
@@ -112,13 +116,12 @@ async function worked(
     cut: [cut],
     paused: [{ kind: 'pause', process: 'c1', atUs, forUs }],
   };
-  let [isBegun, isDone, isTold] = [false, false, false];
+  let [steps, isDone, isTold] = [0, false, false];
   const later: string[] = [];
   const signals = new Set<AbortSignal>();
   const isWorking = (): boolean => current.owner?.name === 'c1' && heldNow(bench) !== null;
   const takes = async (): Promise<void> => {
-    if (isBegun || !isWorking()) return;
-    isBegun = true;
+    if (!isWorking() || steps++ !== at) return;
     await new Promise((resolve) => setTimeout(resolve, stepMs));
     isDone = true;
     isTold = [...signals].some(({ aborted }) => aborted);
