@@ -255,9 +255,8 @@ function unknownFor(parameter: Parameter): unknown {
   const { name, type } = parameter;
   const required = type === '' ? requiredValue(name, 'a') : undefined;
   if (required !== undefined) return required;
-  return /^string\b(?!\s*\[)/.test(type) || /prefix|namespace|version|region/i.test(name)
-    ? textFor(name, 'a')
-    : unknownValue({}, 'a', name, parameter);
+  const isText = /^string\b(?!\s*\[)/.test(type) || /prefix|namespace|version|region/i.test(name);
+  return isText && !parameter.isFunction ? textFor(name, 'a') : unknownValue({}, 'a', name, parameter);
 }
 
 function placeOf(url: string): { readonly host: string; readonly port: number } {
@@ -330,9 +329,14 @@ function subjectFor(fields: readonly Parameter[], given: Given, path: string): u
     else if (/^string\b(?!\s*\[)/.test(type) || (isGuessed === true && isId(field)))
       made[name] = textFor(name, keyAt(own, given));
     else if (field.fields.length > 0 && !isListType(type)) made[name] = subjectFor(field.fields, given, own);
+    else if (/^(?:readonly\s+)?string\[\]/.test(type)) made[name] = textsFor(keyAt(own, given));
     else if (isListType(type)) made[name] = calls.elements === 1 ? [] : elements(keyAt(own, given));
   }
   return partlyKnown(made, keyAt(`${path}.*`, given));
+}
+
+function textsFor(key: string): readonly string[] {
+  return Array.from({ length: calls.elements }, (_, i) => (i === 0 ? key : `${key}${i}`));
 }
 
 /** A text in what was acquired, where it has one of this name. */

@@ -14,7 +14,7 @@ export function capacityDefects(
   if (named !== null)
     found.push({
       id: 'lets-in-more',
-      sentence: `it lets in more than its limit: with nothing in its way, more than ${admits} hold it at once, which is the limit that the file names; it compares the count by <= where < is meant, or counts before it has added its own`,
+      sentence: `it lets in more than its limit: with nothing in its way, more than ${admits} ${admits === 1 ? 'holds' : 'hold'} it at once, which is the limit that the file names or is given; it compares the count by <= where < is meant, or counts before it has added its own`,
       fix: 'let a process in only while the count of the others is less than the limit',
       brings: EXCLUSION,
       isShown: true,

@@ -69,6 +69,17 @@ describe('a lock that several may hold', () => {
     expect([admits, findings.map(({ id }) => id)]).toEqual([1, []]);
   });
 
+  it('is held to the limit that it is given', async () => {
+    const given = (compares: string): string =>
+      slots('now + ARGV[2]', 'now', compares)
+        .replace('constructor(redis) {', 'constructor(redis, maxHolders) { this.limit = maxHolders;')
+        .replace('9000, limit)', '9000, this.limit)')
+        .replace('const MOST = 3;', '')
+        .replace('const limit = MOST;', '');
+    expect((await audited(given('<='), 0)).findings.map(({ id }) => id)).toEqual(['lets-in-more']);
+    expect((await audited(given('<'), 12)).findings).toEqual([]);
+  });
+
   it('is held to the one limit that its file names', async () => {
     const { findings } = await audited(slots('now + ARGV[2]', 'now', '<='), 0);
     expect(findings.map(({ id, sentence }) => `${id}: ${sentence}`).join()).toMatch(/lets-in-more: .*more than 3 hold/);

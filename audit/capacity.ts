@@ -15,7 +15,7 @@ export interface Capacity {
   readonly lastsShare: number;
   /** Others are let in when a holder has had it for its TTL, as where its entry in a sorted set ends by its score. */
   readonly endsByScore: boolean;
-  /** The number of holders that the file names, where the lock lets in another number. */
+  /** The number of holders that the file names, or is given, where the lock lets in another number. */
   readonly named: number | null;
   /** Those who were refused are counted as holders: when all have left, nobody is let in. */
   readonly countsRefused: boolean;
@@ -68,12 +68,15 @@ export async function capacityOf(bench: Bench, hosts: Hosts, how: Understood, tt
   const limits = isTold(bench) ? [] : [...new Set(limitsIn(sources))];
   const asking = Math.min(MOST_ASKING, Math.max(LEAST_ASKING, ...limits.map((it) => it + 3)));
   const holds = Array.from({ length: asking }, (_, i) => use(10 + i * APART_MS, ttlMs, 0.9 * ttlMs));
-  const admitted = isTold(bench) ? 1 : inAt(await playing(holds), 10 + asking * APART_MS + 200);
+  const isToldOne = isTold(bench);
+  const seen = inAt(await playing(holds), 10 + asking * APART_MS + 200);
+  const admitted = isToldOne ? 1 : seen;
   // Who lets in all that ask holds back nobody.
   const found = admitted > 1 && admitted < asking ? admitted : 1;
   const [limit = found] = limits;
   // Who compares wrongly lets in one more; a limit that is further off is that of something else, or a part of the limit.
-  const named = limits.length === 1 && found > 1 && found === limit + 1 ? limit : null;
+  const isOneMore = isToldOne ? seen === 2 : limits.length === 1 && found > 1 && found === limit + 1;
+  const named = isOneMore ? limit : null;
   const admits = named ?? found;
   const sweeps = !how.renews && sources.some(({ text }) => SWEEPS.test(text));
   const counter = sources.some(({ text }) => IS_COUNTER.test(text));

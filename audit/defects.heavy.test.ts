@@ -131,6 +131,16 @@ export class Planner {
   }
 }`;
 
+/** Does its own work, and hands on a fencing token that is drawn before it has the lock, or then. */
+const saving = (isBefore: boolean): string => `${HEAD}
+interface Store { save(id: string, fence: number): Promise<void> }
+export async function save(redis: Redis, store: Store, key: string) {
+  const token = String(Math.random());
+  ${isBefore ? "const fence = await redis.incr('fence:' + key);" : ''}
+  ${TAKE}
+  try { ${isBefore ? '' : "const fence = await redis.incr('fence:' + key);"} await store.save(key, fence); } ${FREE}
+}`;
+
 const comparing = (seen: string): string => `${fenced('await redis.incr("fence")')}
 export const WRITE = \`local seen = redis.call('HGET', KEYS[1], 'fence')
 if seen and ${seen} then return 0 end
@@ -329,6 +339,7 @@ it.each([
     fenced('drawn', "const drawn = await redis.incr('fence');"),
     fenced('drawn', '', "const drawn = await redis.incr('fence');"),
   ],
+  ['fencing-token: its fencing token is drawn before it has the lock', saving(true), saving(false)],
   [
     'fencing-token: its fencing token does not rise from one holder to the next: each process has a counter of its own',
     fenced('++count'),

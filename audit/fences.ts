@@ -86,15 +86,17 @@ export function comparesTexts(texts: readonly string[]): boolean {
   );
 }
 
-/** Whether a number is drawn before the lock is asked for, and none after that. */
-function isDrawnFirst({ sent }: Trial, acquire: Said | undefined): boolean {
-  const draws = sent.findLast(({ verb }) => /^h?incr(?:by)?$/.test(verb));
+/** Whether a number, in a key of such a name, is drawn before the lock is asked for, and none after that. */
+function isDrawnFirst({ sent }: Trial, acquire: Said | undefined, named: RegExp = /^/): boolean {
+  const draws = sent.findLast(({ verb, words }) => /^h?incr(?:by)?$/.test(verb) && named.test(words.join(' ')));
   return draws !== undefined && acquire !== undefined && sent.indexOf(draws) < sent.indexOf(acquire);
 }
 
 /** What is wrong with fencing tokens that do not rise from holder to holder. */
 export function fenceDefects(fences: readonly Fence[], { trial, acquire }: Commands): Defect[] {
   const [one, two, other] = fences;
+  // What does its own work hands it on, where nobody sees it.
+  if (fences.length === 0 && isDrawnFirst(trial, acquire, /fenc/i)) return [DRAWN_FIRST];
   if (one === undefined || two === undefined || other === undefined) return [];
   if (two.value > one.value && other.value > two.value) return isDrawnFirst(trial, acquire) ? [DRAWN_FIRST] : [];
   const isTime = [1, 1_000].some((unit) => Math.abs(other.value * unit - other.wallMs) < DAY_MS);

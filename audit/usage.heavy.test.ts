@@ -192,6 +192,19 @@ export async function move(redis: Redis, from: string, into: string, bank: { mov
     'its key is "account:a"',
   ],
   [
+    'for a request that has to have texts in a list',
+    `${TAKES}
+interface Seats { hold(show: string, seats: string[]): Promise<string> }
+export const holdHandler = (redis: Redis, seats: Seats) => async (req: { show: string; seats: string[] }) => {
+  if (req.seats.length === 0) return { status: 400 };
+  const held = await take(redis, 'show:' + req.show + ':' + req.seats.join('+'), 9_000);
+  if (held === null) return { status: 409 };
+  await seats.hold(req.show, req.seats).finally(() => redis.eval(UNLOCK, 1, held.key, held.token));
+  return { status: 201 };
+};`,
+    'its key is "show:a:a"',
+  ],
+  [
     'by a method that uses private ones and has a default',
     `import type { Redis } from 'ioredis';
 const UNLOCK = ${JSON.stringify(UNLOCK)};
