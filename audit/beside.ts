@@ -194,26 +194,22 @@ async function ofOtherCalls(subject: Runnable, plan: Plan): Promise<Defect | nul
     const [two] = await workedAlone(both, next);
     if (one === undefined || two === undefined || !areApart(one, two)) continue;
     const key = (await lostAfter(both, [], one, two)) ?? (await lostIn(both, one, two));
-    if (key === null) continue;
+    const more = key === null ? [] : (await namesInLock(both, plan, names)).filter((it) => it !== common);
+    if (key === null || more.length === 0) continue;
     const locks = [one, two].map((it) => [...it.locks].join(' and '));
-    return keyTooNarrow(
-      nameOfPlan(plan),
-      key,
-      locks,
-      (await namesInLock(both, plan, names)).filter((it) => it !== common),
-    );
+    return keyTooNarrow(nameOfPlan(plan), key, locks, more);
   }
   return null;
 }
 
-/** Of these names, those after which the lock is named. */
+/** Of these names, those after which the lock is named; none where it has another name in each call. */
 async function namesInLock(subject: Runnable, plan: Plan, names: readonly string[]): Promise<readonly string[]> {
-  const calls = [[], ...names.map((it) => [it])].map((it, i) => ({
+  const calls = [[], [], ...names.map((it) => [it])].map((it, i) => ({
     plan: { ...plan, differs: new Set(it) },
     atMs: 10 + i,
   }));
-  const [key, ...others] = (await played(subject, calls)).map((it) => it?.trial?.key);
-  return names.filter((_, i) => others[i] !== key);
+  const [key, same, ...others] = (await played(subject, calls)).map((it) => it?.trial?.key);
+  return names.filter((_, i) => same === key && others[i] !== key);
 }
 
 /** What a function does under its lock, where it takes one and uses values there: in two calls, as the first may find none. */

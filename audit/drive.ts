@@ -266,7 +266,8 @@ class LockUser {
     done.catch(() => {});
     const { how, process } = this;
     const isUncertain = (): boolean =>
-      how.nodes > 1 && (how.callsWork || trial.reliableUntil(process.wallMs(), 0) <= process.wallMs());
+      (trial.isLate && how.callsWork) ||
+      (how.nodes > 1 && (how.callsWork || trial.reliableUntil(process.wallMs(), 0) <= process.wallMs()));
     if (!(await getsLock(trial, process, done, isUncertain))) {
       trial.letGo();
       return null;

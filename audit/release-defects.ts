@@ -89,10 +89,13 @@ function releaseCalls({ alone, next, handsBack }: FoundLock['seen'], { plan }: F
 
 /** Why a release does nothing: it names the key without the prefix of its client, or compares something else. */
 function missing({ key }: Trial, sent: readonly Said[]): string {
-  const named = sent.flatMap(({ words }) => words.slice(2)).find((it) => it !== '' && it !== key && key?.endsWith(it));
-  return key === null || named === undefined || !/[:/.{-]/.test(named)
-    ? 'what it compares never matches'
-    : `it looks at ${JSON.stringify(named)}, and its key is ${JSON.stringify(key)} (a client puts its keyPrefix before KEYS of a script, and not before ARGV)`;
+  const isEnd = (it: string): boolean => /[:/.{-]/.test(it) && it !== key && key?.endsWith(it) === true;
+  const script = sent.find(({ verb, words }) => verb === 'script' && words.slice(3).some(isEnd));
+  const at = script?.words.findIndex((it, i) => i > 2 && isEnd(it)) ?? -1;
+  if (script === undefined || at < 0) return 'what it compares never matches';
+  const isArgument = at >= 3 + Number(script.words[2]);
+  const why = isArgument ? ' (a client puts its keyPrefix before KEYS of a script, and not before ARGV)' : '';
+  return `it looks at ${JSON.stringify(script.words[at])}, and its key is ${JSON.stringify(key)}${why}`;
 }
 
 /** Whether a script compares numbers, where its token is none. */

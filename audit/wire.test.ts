@@ -15,8 +15,10 @@ function trialOf(
   ...asked: readonly (readonly [node: number, atMs: number, answer: 'yes' | 'no'])[]
 ): Trial {
   const trial = new Trial(needed);
-  for (const [node, atMs] of asked) trial.heard(saidOf(node, atMs));
-  for (const [node, atMs, answer] of asked) trial.answered(node, 'acquire', answer, atMs + 1);
+  for (const [node, atMs, answer] of asked) {
+    trial.heard(saidOf(node, atMs));
+    trial.answered(node, 'acquire', answer, atMs + 1);
+  }
   return trial;
 }
 
@@ -30,6 +32,15 @@ describe('until when a lock may be relied on', () => {
   it('counts from the further try on a node that has refused before', () => {
     const trial = trialOf(1, [0, 10, 'no'], [0, 300, 'yes']);
     expect(trial.reliableUntil(400, TTL_MS)).toBe(300 + usable(TTL_MS));
+  });
+
+  it('counts from the first of two tries where none was answered before', () => {
+    const trial = new Trial(1);
+    for (const atMs of [10, 300]) trial.heard(saidOf(0, atMs));
+    trial.answered(0, 'acquire', 'yes', 400);
+    expect(trial.isLate).toBe(true);
+    expect(trial.reliableUntil(400, TTL_MS)).toBe(10 + usable(TTL_MS));
+    expect(trialOf(1, [0, 10, 'no'], [0, 300, 'yes']).isLate).toBe(false);
   });
 
   it.each(['token', 'another'])('counts from the last try where one that was granted came to nothing: %s', (value) => {
