@@ -58,6 +58,8 @@ describe.each([
   ['twelfth', 28],
   ['fourteenth', 24],
   ['sixteenth', 28],
+  ['eighteenth', 28],
+  ['nineteenth', 20],
 ] as const)('the %s set of locks as people write them', (set, count) => {
   const locks = locksOf(set);
 
