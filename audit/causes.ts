@@ -71,6 +71,7 @@ const HOLDS_ON: Cause = {
   fix: 'rely on the lock for no longer than its TTL, counted from before its command was sent, or from the last extension that succeeded',
 };
 
+/** What a process knows of a lock that one of its tasks has counts for the others. */
 export const LETS_TASKS_IN: Cause = {
   id: 'lets-tasks-in',
   sentence:
