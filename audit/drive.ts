@@ -266,8 +266,7 @@ class LockUser {
     done.catch(() => {});
     const { how, process } = this;
     const isUncertain = (): boolean =>
-      (trial.isLate && how.callsWork) ||
-      (how.nodes > 1 && (how.callsWork || trial.reliableUntil(process.wallMs(), 0) <= process.wallMs()));
+      how.nodes > 1 && (how.callsWork || trial.reliableUntil(process.wallMs(), 0) <= process.wallMs());
     if (!(await getsLock(trial, process, done, isUncertain))) {
       trial.letGo();
       return null;

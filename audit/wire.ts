@@ -59,8 +59,6 @@ export class Trial {
   share = 1;
   /** Its call goes on until it is told to stop, and may acquire the lock several times. */
   loops = false;
-  /** The answer that granted it may be to an earlier try than the last: its client may have given that up. */
-  isLate = false;
   private isAnew = false;
   /** It has set another key before, whether or not that was there. */
   setsBefore = false;
@@ -68,8 +66,8 @@ export class Trial {
   private latest = '';
   /** Of the offers that enough nodes have granted, the one that was granted last. */
   private won: Offer | null = null;
-  /** How often each node was asked since it has answered last. */
-  private readonly unanswered = new Map<number, number>();
+  /** The nodes that were asked since they have answered last. */
+  private readonly unanswered = new Set<number>();
   /** What each node was asked for last: its next answer is about that. */
   private readonly asked = new Map<number, Offer>();
   private readonly needed: number;
@@ -142,10 +140,9 @@ export class Trial {
       if (this.won === offer) this.won = null;
     }
     this.latest = value;
-    const unanswered = this.unanswered.get(node) ?? 0;
-    // The answer may be to the first of several tries.
-    if (unanswered === 0 || this.asked.get(node) !== offer) offer.sentMs.set(node, atMs);
-    this.unanswered.set(node, unanswered + 1);
+    // The next answer may be to the first of several tries.
+    if (!this.unanswered.has(node) || this.asked.get(node) !== offer) offer.sentMs.set(node, atMs);
+    this.unanswered.add(node);
     this.asked.set(node, offer);
     this.offers.set(value, offer);
   }
@@ -158,8 +155,7 @@ export class Trial {
     // What extends where the key is its own may have set it.
     const isOffer = operation === 'acquire' || (operation === 'extend' && this.asked.has(node));
     if (!isOffer || (this.isGranted && (this.isHeld || operation === 'extend'))) return;
-    const tries = this.unanswered.get(node) ?? 0;
-    this.unanswered.set(node, 0);
+    this.unanswered.delete(node);
     if (answer !== 'yes') {
       if (answer === 'no') this.refusals++;
       else this.errors++;
@@ -171,7 +167,6 @@ export class Trial {
     offer.grantedMs.set(node, offer.sentMs.get(node) ?? nowMs);
     if (offer.grantedMs.size < this.needed || this.won === offer) return;
     this.won = offer;
-    this.isLate = tries > 1;
     this.grantedMs = nowMs;
     this.untilMs = nowMs + (offer.ttlMs ?? Number.POSITIVE_INFINITY);
     this.tell();
