@@ -16,8 +16,8 @@ export class RunNames implements Names {
   /** The lock whose command is being carried out: what it stores for the first time is its own. */
   lock: SimLock | null = null;
   private isFilled = false;
-  /** Tokens of values that nodes make, and whether one is known by now. */
-  private readonly made = new Map<number, boolean>();
+  /** Tokens of values that nodes make: one has no value until a node has stored it. */
+  private readonly made = new Set<number>();
 
   constructor(numbering: Numbering) {
     this.numbering = numbering;
@@ -44,15 +44,15 @@ export class RunNames implements Names {
 
   /** The token of a value that a node makes for this lock: what it stores in a key of the lock next. */
   private madeFor(lock: SimLock): number {
-    if (this.made.get(lock.token) === false) return lock.token;
+    if (this.made.has(lock.token) && this.values[lock.token] === undefined) return lock.token;
     const token = this.numbering.newToken(lock);
-    this.made.set(token, false);
+    this.made.add(token);
     return token;
   }
 
   /** Whether a node has made this value for a lock. */
   isMadeFor(lock: SimLock, value: string | null): boolean {
-    return this.made.get(lock.token) === true && this.values[lock.token] === value;
+    return this.made.has(lock.token) && this.values[lock.token] === value;
   }
 
   /** Gives a value that was used before to another lock. */
@@ -64,9 +64,8 @@ export class RunNames implements Names {
   }
 
   tokenOf(value: string, by: number, key: number): number {
-    if (this.made.get(by) === true && this.values[by] === value) return by;
-    if (this.made.get(by) === false && this.lock?.keys.includes(key)) {
-      this.made.set(by, true);
+    const isNew = this.values[by] === undefined && this.lock?.keys.includes(key) === true;
+    if (this.made.has(by) && (isNew || this.values[by] === value)) {
       this.tokens.set(value, by);
       this.values[by] = value;
       return by;

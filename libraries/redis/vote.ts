@@ -3,9 +3,10 @@ import type { SimLock, SimNode, World } from '../../sim/index.js';
 import { answerOf, type LastReply } from './reply.js';
 
 const SCRIPTS = /^(?:eval|evalsha|fcall)$/i;
+const NO_TOKEN = 0;
 
-/** What a command was sent for, and where it was carried out. */
-export interface Carried {
+/** A command that a node has executed, and the lock that it was sent for. */
+export interface Executed {
   readonly operation: string;
   readonly words: readonly string[];
   readonly isInverted: boolean;
@@ -15,12 +16,12 @@ export interface Carried {
 }
 
 /**
- * How a node has voted, by its reply; see {@link answerOf}. A script that was to acquire may reply with a text, or with a list that tells
- * more than yes or no. Then it is by the key: who has that now. Where nobody has it, the reply is about something else, as what an earlier
- * call has stored, and is no vote.
+ * How a node has voted, by its reply; see {@link answerOf}. A script that acquires may reply with a text, or with a list that tells more
+ * than yes or no: then the owner of the key decides. Where there is no key, the reply is about something else, such as the result of an
+ * earlier call, and is no vote.
  */
-export function voteOf(reply: LastReply, carried: Carried): Answer {
-  const { operation, words, isInverted, lock, node, context } = carried;
+export function voteOf(reply: LastReply, executed: Executed): Answer {
+  const { operation, words, isInverted, lock, node, context } = executed;
   const answer = answerOf(reply, isInverted);
   if (answer === 'error' || operation !== 'acquire' || isPlain(reply) || !SCRIPTS.test(words[0] ?? '')) return answer;
   const tokens = lock?.keys.map((key) => node.stored(key, context.now)).filter((it) => it !== NO_TOKEN);
@@ -29,11 +30,7 @@ export function voteOf(reply: LastReply, carried: Carried): Answer {
   return tokens.length > 0 ? 'no' : 'error';
 }
 
-const NO_TOKEN = 0;
-
 /** Whether a reply is a yes or a no, or a list that begins with one. */
 function isPlain(reply: unknown): boolean {
-  const [first] = Array.isArray(reply) ? reply : [undefined];
-  if (Array.isArray(reply)) return first === 0 || first === 1 || first === null;
-  return typeof reply !== 'string';
+  return Array.isArray(reply) ? [0, 1, null].includes(reply[0] ?? null) : typeof reply !== 'string';
 }
