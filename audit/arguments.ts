@@ -1,5 +1,6 @@
 import { EPOCH_MS } from '../libraries/library-host.js';
 import { OTHER_URL } from './environment.js';
+import { periodFor } from './forms.js';
 import { type Modes, modeFor, saysMode } from './modes.js';
 import type { Parameter } from './parameter.js';
 import { hasClient, isAddress, isId, isListType, namesResource, type Role, roleOf } from './roles.js';
@@ -46,9 +47,9 @@ export interface Given {
   readonly reads?: boolean;
   /** It is the call that acquires. */
   readonly isAcquiring?: boolean;
-  /** Of the names of what the call is about: those that stand for another thing than elsewhere. */
+  /** Arguments, and properties of these (`order.id`), that have another value than in other calls. */
   readonly differs?: ReadonlySet<string>;
-  /** Receives the names of what the call is about. */
+  /** Receives the names of all that have a value of this kind. */
   names?: Set<string>;
   /** What the function that acquires calls its parameters. */
   named?: readonly string[];
@@ -287,23 +288,14 @@ function keyFor({ name, type }: Parameter, given: Given, isRelease: boolean): un
 const GOES_TO = /^(?:to|into|receiver|recipient|payee)(?:[A-Z_]\w*)?$/;
 
 function textFor(name: string, key: string): string {
-  const [, period] = PERIODS.find(([pattern]) => pattern.test(name)) ?? [];
-  if (period !== undefined) return `2${String(numberOf(key) % 1_000).padStart(3, '0')}${period}`;
-  return GOES_TO.test(name) ? `${key}2` : key;
+  return periodFor(name, key) ?? (GOES_TO.test(name) ? `${key}2` : key);
 }
 
-/** What a name of something that a call is about stands for. */
+/** The key for an argument, or for a property of one: `order.id`. */
 function keyAt(path: string, { key, differs, names }: Given): string {
   names?.add(path);
-  return differs?.has(path) ? `${key}-${path.length}` : key;
+  return differs?.has(path) ? `${key}-${path}` : key;
 }
-
-/** Names of periods, and how one goes on after its year. */
-const PERIODS: readonly (readonly [RegExp, string])[] = [
-  [/^(?:month|period)$/, '-05'],
-  [/^(?:day|date)$/, '-05-18'],
-  [/^year$/, ''],
-];
 
 /** The number of a thing of this name: another one for another name. */
 function numberOf(key: string): number {

@@ -204,7 +204,7 @@ async function findingOf(
   };
 }
 
-/** Whether two acquisitions that are held at once are not where each is by a process of its own. */
+/** Whether two tasks of one process hold a lock at once, and two processes in their place do not. */
 async function isOfOneProcess(
   subject: LockFactory,
   schedule: Schedule,

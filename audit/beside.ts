@@ -43,7 +43,7 @@ export async function functionDefects(subject: Runnable, plans: readonly Plan[])
     const two = await twoProcesses(own, plan);
     const defect =
       (two && (await ofTwoCalls(two))) ??
-      (await staleRead(own, [plan, plan])) ??
+      (await staleRead(own, plan)) ??
       (await ofOtherCalls(own, plan)) ??
       (await staleStore(own, plan)) ??
       (await partDefect(own, plan));
@@ -168,19 +168,23 @@ function functionsIn(plans: readonly Plan[], { path, open = null, begin = [] }: 
   return all.map((it) => ({ ...it, begin, open: isBeside(it) ? open : null }));
 }
 
-/** What a function stores under its lock of a value that it has read before that, while another call of it changes the value in between. */
-async function staleRead(subject: Runnable, [plan, next]: readonly [Plan, Plan]): Promise<Defect | null> {
+/**
+ * What a function stores under its lock of a value that it has read before that, while another call changes the value in between.
+ *
+ * @param next - The other call. Default: the same.
+ */
+async function staleRead(subject: Runnable, plan: Plan, next: Plan | null = null): Promise<Defect | null> {
   const [worked] = await workedAlone(subject, plan, true);
-  const [other] = plan === next ? [worked] : await workedAlone(subject, next, true);
+  const [other] = next === null ? [worked] : await workedAlone(subject, next, true);
   if (worked === undefined || other === undefined) return null;
-  const key = await lostAfter(subject, plan === next ? [worked, worked] : [], worked, other);
+  const key = await lostAfter(subject, next === null ? [worked, worked] : [], worked, other);
   return key === null ? null : { ...STALE_READ, sentence: `${nameOfPlan(plan)} reads ${key} ${STALE_READ.sentence}` };
 }
 
-/** What a call is about is varied in so many ways. */
+/** Arguments that are tried as the one that two calls have in common. */
 const MOST_COMMON = 4;
 
-/** What is wrong where two calls of a function are about the same in one way, and about different things in all others. */
+/** What is wrong where two calls of a function have one argument in common, or a property of one, and no other. */
 async function ofOtherCalls(subject: Runnable, plan: Plan): Promise<Defect | null> {
   const [alone] = await played(subject, [{ plan, atMs: 10 }]);
   const names = [...(alone?.trial?.names ?? [])];
@@ -188,7 +192,7 @@ async function ofOtherCalls(subject: Runnable, plan: Plan): Promise<Defect | nul
   for (const common of names.slice(0, MOST_COMMON)) {
     const next: Plan = { ...plan, differs: new Set(names.filter((it) => it !== common)) };
     const both = await withData(subject, next);
-    const stale = await staleRead(both, [plan, next]);
+    const stale = await staleRead(both, plan, next);
     if (stale !== null) return stale;
     const [one] = await workedAlone(both, plan);
     const [two] = await workedAlone(both, next);

@@ -68,14 +68,14 @@ export async function capacityOf(bench: Bench, hosts: Hosts, how: Understood, tt
   const limits = isTold(bench) ? [] : [...new Set(limitsIn(sources))];
   const asking = Math.min(MOST_ASKING, Math.max(LEAST_ASKING, ...limits.map((it) => it + 3)));
   const holds = Array.from({ length: asking }, (_, i) => use(10 + i * APART_MS, ttlMs, 0.9 * ttlMs));
-  const isToldOne = isTold(bench);
+  const hasLimit = isTold(bench);
   const seen = inAt(await playing(holds), 10 + asking * APART_MS + 200);
-  const admitted = isToldOne ? 1 : seen;
+  const admitted = hasLimit ? 1 : seen;
   // Who lets in all that ask holds back nobody.
   const found = admitted > 1 && admitted < asking ? admitted : 1;
   const [limit = found] = limits;
   // Who compares wrongly lets in one more; a limit that is further off is that of something else, or a part of the limit.
-  const isOneMore = isToldOne ? seen === 2 : limits.length === 1 && found > 1 && found === limit + 1;
+  const isOneMore = hasLimit ? seen === 2 : limits.length === 1 && found > 1 && found === limit + 1;
   const named = isOneMore ? limit : null;
   const admits = named ?? found;
   const sweeps = !how.renews && sources.some(({ text }) => SWEEPS.test(text));

@@ -1,5 +1,19 @@
+type Form = (name: string) => string;
+
+/** Formats of periods, by what they are called. */
+const PERIODS: readonly (readonly [RegExp, Form])[] = [
+  [/^(?:month|period)$/, (name) => `2${numberOf(name, 3)}-05`],
+  [/^(?:day|date)$/, (name) => `2${numberOf(name, 3)}-05-18`],
+  [/^year$/, (name) => `2${numberOf(name, 3)}`],
+];
+
+/** A name as a period, where something that is called so is one: `2097-05` for `month`. */
+export function periodFor(called: string, name: string): string | undefined {
+  return PERIODS.find(([pattern]) => pattern.test(called))?.[1](name);
+}
+
 /** Formats of names that programs validate, the likeliest first. Each is injective for short names. */
-const FORMS: readonly ((name: string) => string)[] = [
+const FORMS: readonly Form[] = [
   (name) => `00000000-0000-4000-8000-${hexOf(name, 12)}`,
   (name) => `A${hexOf(name, 7).toUpperCase()}`,
   (name) => `a${hexOf(name, 7)}`,
@@ -8,9 +22,7 @@ const FORMS: readonly ((name: string) => string)[] = [
   (name) => `AB${numberOf(name, 4)}`,
   (name) => `AB-${numberOf(name, 4)}`,
   (name) => `a${hexOf(name, 7)}@example.com`,
-  (name) => `2${numberOf(name, 3)}-05`,
-  (name) => `2${numberOf(name, 3)}-05-18`,
-  (name) => `2${numberOf(name, 3)}`,
+  ...PERIODS.map(([, form]) => form),
 ];
 
 /** A regular expression for a whole text. */

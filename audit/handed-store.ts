@@ -1,6 +1,7 @@
 import type { Defect } from './defect.js';
+import { once } from './parts.js';
 import { nameOfPlan, type Plan } from './plan.js';
-import { calm, heldNow, REST_MS, rehearse, use } from './rehearsal.js';
+import { heldNow } from './rehearsal.js';
 import { STALE_READ } from './shown-defects.js';
 import { isWork, type Runnable } from './targeted.js';
 
@@ -17,8 +18,8 @@ const VALUES = [1_000, 2_000] as const;
 const STORES = /(?:^|\.)(?:set|update|save|store|put|write|replace)[^.]*$/i;
 
 /**
- * What a function stores, under its lock, of a number that it has read before that, in a store that it is handed. What hands on the number
- * itself as well may have it compared there.
+ * Whether a function reads a number from a store that it is handed, before it has the lock, and under the lock stores there what it has
+ * made of that. A call that passes the number itself too may compare it (an optimistic update), and is no defect.
  */
 export async function staleStore(subject: Runnable, plan: Plan): Promise<Defect | null> {
   const [one, two] = [await callsWith(subject, plan, VALUES[0]), await callsWith(subject, plan, VALUES[1])];
@@ -28,17 +29,18 @@ export async function staleStore(subject: Runnable, plan: Plan): Promise<Defect 
     const read = one.before.find((it) => ownerOf(it) === ownerOf(name));
     const isMade = numbers.some((it, at) => it !== other.numbers[at]) && !numbers.includes(VALUES[0]);
     if (read === undefined || !isMade || !STORES.test(name)) continue;
-    return { ...STALE_READ, sentence: `${nameOfPlan(plan)} calls ${plain(read)} ${STALE_READ.sentence}` };
+    return { ...STALE_READ, sentence: `${nameOfPlan(plan)} calls ${read.replace(/^\./, '')} ${STALE_READ.sentence}` };
   }
   return null;
 }
 
 /** What it calls before it has the lock, and while it has it, where what it reads before is this as a number. */
 async function callsWith(
-  { bench, hosts, how }: Runnable,
+  subject: Runnable,
   plan: Plan,
   value: number,
 ): Promise<{ readonly before: readonly string[]; readonly held: readonly Call[] }> {
+  const { bench } = subject;
   const before: string[] = [];
   const held: Call[] = [];
   const heard = (given: readonly unknown[], name: string): void => {
@@ -46,8 +48,7 @@ async function callsWith(
     else if (isWork(name)) held.push({ name, numbers: numbersIn(given) });
   };
   const number = (): number => (heldNow(bench) === null ? value : 1);
-  const schedule = calm(how.nodes, [[use(10, how.fixedTtlMs ?? REST_MS, 1)]], 2 * REST_MS * 1000);
-  await rehearse(bench, hosts, how, schedule, { naturally: true, planOf: () => plan, heard, number });
+  await once(subject, plan, { heard, number });
   return { before, held };
 }
 
@@ -56,10 +57,7 @@ function numbersIn(given: readonly unknown[]): readonly number[] {
   return parts.filter((it) => typeof it === 'number');
 }
 
+/** What a method is called on, by the name of the call. */
 function ownerOf(name: string): string {
   return name.slice(0, name.lastIndexOf('.') + 1);
-}
-
-function plain(name: string): string {
-  return name.replace(/^\./, '');
 }

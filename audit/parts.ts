@@ -35,7 +35,7 @@ function nowMs(): number {
 }
 
 /** Calls a function once. */
-async function once({ bench, hosts, how }: Runnable, plan: Plan, ways: Ways): Promise<Attempt | undefined> {
+export async function once({ bench, hosts, how }: Runnable, plan: Plan, ways: Ways): Promise<Attempt | undefined> {
   const ttlMs = how.fixedTtlMs ?? 0;
   const schedule = calm(how.nodes, [[use(10, ttlMs, 1)]], (4 * ttlMs + 10 * REST_MS) * 1000);
   const [attempt] = await rehearse(bench, hosts, how, schedule, { ...ways, naturally: true, planOf: () => plan });

@@ -22,7 +22,7 @@ export interface Plan {
   readonly shared?: Plan;
   /** It is told by a text or a flag that it is for those who only read. */
   readonly reads?: boolean;
-  /** What its calls are about, by name, is another thing than elsewhere. */
+  /** Arguments, and properties of these (`order.id`), that have another value than in other calls. */
   readonly differs?: ReadonlySet<string>;
   /** Of what the path leads to, what has to be called before it can be used, once: `connect`. */
   readonly open?: string | null;

@@ -79,7 +79,7 @@ function releaseCalls({ alone, next, handsBack }: FoundLock['seen'], { plan }: F
   return [
     {
       id: 'never-frees',
-      sentence: `its release does not delete its key, though nothing is in its way: ${missing(one.trial, sent)}, and nobody gets the lock before its TTL is over`,
+      sentence: `its release does not delete its key, though nothing is in its way: ${whyKept(one.trial, sent)}, and nobody gets the lock before its TTL is over`,
       fix: 'compare what was stored, in the form in which that was done (no hex of bytes); look whether KEYS and ARGV of the script, from 1, are what is handed to it, and throw where it does not answer 1',
       brings: ['leak', 'lifetime', 'unavailable'],
       isShown: true,
@@ -88,7 +88,7 @@ function releaseCalls({ alone, next, handsBack }: FoundLock['seen'], { plan }: F
 }
 
 /** Why a release does nothing: it names the key without the prefix of its client, or compares something else. */
-function missing({ key }: Trial, sent: readonly Said[]): string {
+function whyKept({ key }: Trial, sent: readonly Said[]): string {
   const isEnd = (it: string): boolean => /[:/.{-]/.test(it) && it !== key && key?.endsWith(it) === true;
   const script = sent.find(({ verb, words }) => verb === 'script' && words.slice(3).some(isEnd));
   const at = script?.words.findIndex((it, i) => i > 2 && isEnd(it)) ?? -1;

@@ -186,18 +186,8 @@ class Reader {
     const isCallback = CALLBACK_TYPE.test(type) || (name !== '' && callsBack(body, name));
     const isForeign = this.foreign.has(written);
     const isOptional = node.optional === true;
-    const opened = opens(body, name);
-    return {
-      name,
-      type,
-      isOptional,
-      isFunction,
-      isCallback,
-      isForeign,
-      opens: opened,
-      fields,
-      isTime: isTime(body, name),
-    };
+    const uses = { opens: opens(body, name), isTime: isTime(body, name) };
+    return { name, type, isOptional, isFunction, isCallback, isForeign, fields, ...uses };
   }
 
   /** With the unit that the comment before its function says. */

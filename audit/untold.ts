@@ -14,8 +14,9 @@ interface Went {
   readonly isTold: boolean;
 }
 
-/** One of its steps takes so many TTLs: one of so many first ones. */
+/** A step that takes long takes so many TTLs. */
 const STEP_TTLS = 3;
+/** Each of so many first steps is tried as that. */
 const MOST_STEPS = 3;
 
 /** What is in the way of the first process: nothing, its connections are cut for longer than a TTL, or it is paused for as long. */
@@ -92,7 +93,7 @@ async function leadsOn({ bench, hosts, how }: Runnable, ttlMs: number): Promise<
   const [first, next] = ['c1', 'c2'].map((name) => attempts.find(({ client }) => client === name));
   const { grantedMs = Number.NaN, works = [] } = next?.trial ?? {};
   const askedMs = first?.askedMs ?? Number.NaN;
-  // Before that it may have led again for a while; then its key has expired, and it cannot get another one.
+  // Until then it may have led for several short terms. Its key has expired then, and it cannot get another one.
   const overMs = Math.max(grantedMs + ttlMs / 20, askedMs + 1.55 * ttlMs);
   return works.length > 0 && own.some((atMs) => atMs > overMs && atMs < askedMs + 3.5 * ttlMs);
 }

@@ -37,7 +37,7 @@ export class Trial {
   onEnd: (() => void) | null = null;
   /** The key that is asked for first. */
   key: string | null = null;
-  /** The names of what its call was about: of arguments and their properties, as `order.id`. */
+  /** The arguments of its call, and properties of these (`order.id`), that tell what it is about. */
   readonly names: Set<string> = new Set();
   refusals = 0;
   errors = 0;
