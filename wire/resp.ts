@@ -93,6 +93,11 @@ export class RequestParser {
   private missing = 0;
   private bulkLength = -1;
 
+  /** Nothing is left of what it was fed with. */
+  get isEmpty(): boolean {
+    return this.at >= this.buffer.length && this.missing === 0;
+  }
+
   /** Adds bytes, in Latin-1. */
   feed(bytes: string): void {
     this.buffer = this.at >= this.buffer.length ? bytes : this.buffer.slice(this.at) + bytes;

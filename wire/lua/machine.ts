@@ -3,6 +3,7 @@ import { type Chunk, type Compiled, mayChange, NOT_COMPILED } from './chunk.js';
 import { popReply } from './convert.js';
 import type { Library, Registered } from './library.js';
 import { type LuaModule, luaModule, type Pointer } from './module.js';
+import { PastRun, RecordingHost } from './past-run.js';
 import { PRELUDE, PRELUDE_NAME } from './prelude.js';
 import { rawLibraries } from './raw.js';
 import type { ScriptHost } from './redis-library.js';
@@ -39,6 +40,7 @@ export class LuaMachine {
   private stack: LuaStack;
   private readonly chunks = new Map<string, Compiled>();
   private host: ScriptHost | null = null;
+  private past: PastRun | null = null;
   private ticks = 0;
   private broken: { readonly error: unknown } | null = null;
   private refs = { globals: 0, face: 0, handler: 0, isPristine: 0, functionFace: 0, setLoading: 0 };
@@ -214,9 +216,14 @@ export class LuaMachine {
   run(chunk: Chunk, keys: readonly string[], argv: readonly string[], context: RunContext): Reply {
     const wrong = this.compile(chunk);
     if (wrong !== null) return fail(`Error compiling script (new function): ${wrong}`);
+    const { past } = this;
+    const answers: Reply[] = [];
+    context.host.protocol = 2;
+    if (past?.isOf(chunk.text, keys, argv) && past.repeats(context.host, answers)) return past.reply;
+    const host = new RecordingHost(context.host, answers);
     const { module, stack } = this;
     const { state } = stack;
-    this.begin(context.host);
+    this.begin(host);
     module._lua_rawgeti(state, REGISTRY, this.refs.handler);
     module._lua_rawgeti(state, REGISTRY, this.refs.globals);
     this.setGlobal('KEYS', keys);
@@ -224,7 +231,11 @@ export class LuaMachine {
     stack.pop();
     const compiled = this.chunks.get(chunk.text) ?? NOT_COMPILED;
     module._lua_rawgeti(state, REGISTRY, compiled.ref);
-    return this.finish(() => module._lua_pcall(state, 0, 1, 1), context, compiled.mayChange);
+    const own = { host, name: context.name };
+    const reply = this.finish(() => module._lua_pcall(state, 0, 1, 1), own, compiled.mayChange);
+    const isPlain = host.isPlain && !compiled.mayChange;
+    this.past = isPlain ? new PastRun(chunk.text, keys, argv, host.steps, reply) : null;
+    return reply;
   }
 
   private setGlobal(name: string, values: readonly string[] | null): void {

@@ -1,0 +1,101 @@
+import { Failure, type Reply, Status } from '../reply.js';
+import type { ScriptRandom } from './random.js';
+import type { ScriptHost } from './redis-library.js';
+
+/** A command of a script, and the answer to it. */
+interface Step {
+  readonly argv: readonly string[];
+  readonly reply: Reply;
+}
+
+/** What carries out the commands of a script, and keeps them. */
+export class RecordingHost implements ScriptHost {
+  readonly steps: Step[] = [];
+  /** The run depends on nothing but what the script is given and what its commands are answered. */
+  isPlain = true;
+  private readonly host: ScriptHost;
+  private readonly answers: readonly Reply[];
+
+  /** @param answers - To its first commands, which are carried out already. */
+  constructor(host: ScriptHost, answers: readonly Reply[]) {
+    this.host = host;
+    this.answers = answers;
+  }
+
+  call(argv: readonly string[]): Reply {
+    const { length } = this.steps;
+    const reply = length < this.answers.length ? (this.answers[length] ?? null) : this.host.call(argv);
+    this.steps.push({ argv, reply });
+    return reply;
+  }
+
+  get protocol(): 2 | 3 {
+    return this.host.protocol;
+  }
+
+  set protocol(protocol: 2 | 3) {
+    if (protocol === 3) this.isPlain = false;
+    this.host.protocol = protocol;
+  }
+
+  get random(): ScriptRandom {
+    this.isPlain = false;
+    return this.host.random;
+  }
+
+  get version(): string {
+    return this.host.version;
+  }
+}
+
+/**
+ * A run of a script that came to its end. The same script with the same words, whose commands are answered alike, ends alike:
+ * a lock of several nodes sends each of them the same script, and most of them answer it alike.
+ */
+export class PastRun {
+  readonly reply: Reply;
+  private readonly text: string;
+  private readonly keys: readonly string[];
+  private readonly argv: readonly string[];
+  private readonly steps: readonly Step[];
+
+  constructor(text: string, keys: readonly string[], argv: readonly string[], steps: readonly Step[], reply: Reply) {
+    this.text = text;
+    this.keys = keys;
+    this.argv = argv;
+    this.steps = steps;
+    this.reply = reply;
+  }
+
+  /** Whether it was a run of this script, with these words. */
+  isOf(text: string, keys: readonly string[], argv: readonly string[]): boolean {
+    return areSame(argv, this.argv) && areSame(keys, this.keys) && text === this.text;
+  }
+
+  /**
+   * Carries out its commands here for as long as they are answered alike, and says whether all were.
+   * @param answers - Where the answers are put.
+   */
+  repeats(host: ScriptHost, answers: Reply[]): boolean {
+    for (const { argv, reply } of this.steps) {
+      const answer = host.call(argv);
+      answers.push(answer);
+      if (!isSame(answer, reply)) return false;
+    }
+    return true;
+  }
+}
+
+function areSame(some: readonly string[], others: readonly string[]): boolean {
+  if (some.length !== others.length) return false;
+  for (let i = 0; i < some.length; i++) if (some[i] !== others[i]) return false;
+  return true;
+}
+
+/** Of replies that few locks read it is not asked: they are taken for others. */
+function isSame(one: Reply, other: Reply): boolean {
+  if (one === other) return true;
+  if (one instanceof Status) return other instanceof Status && one.text === other.text;
+  if (one instanceof Failure) return other instanceof Failure && one.text === other.text;
+  return false;
+}
