@@ -16,11 +16,10 @@ export class ProcessScripts implements Scripts {
 
   /** The process sends this command. */
   sends(words: readonly string[], { operation, keys }: Meaning): void {
-    const [key] = keys;
+    const key = keys[0];
     if (operation !== 'acquire' || key === undefined) return;
-    const [name = '', script = '', ...rest] = words;
-    const isBySha = name.toLowerCase() === 'evalsha';
-    this.acquisitions.set(key, isBySha ? ['eval', this.textOf(script) ?? '', ...rest] : words);
+    const isBySha = words[0]?.toLowerCase() === 'evalsha';
+    this.acquisitions.set(key, isBySha ? ['eval', this.textOf(words[1] ?? '') ?? '', ...words.slice(2)] : words);
   }
 
   textOf(sha: string): string | undefined {

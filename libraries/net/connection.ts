@@ -4,6 +4,7 @@ import { type SimNode, sentAgainUs } from '../../sim/index.js';
 import type { Connection as ServerSide } from '../../wire/index.js';
 import type { Site } from '../redis/node-keyspace.js';
 import type { Server } from '../redis/server.js';
+import { withoutStack } from '../runtime/without-stack.js';
 import { shown, type Trouble } from './byte-log.js';
 
 /** The client's end of a connection, as the world sees it. Each call is a read of the process that has opened it. */
@@ -55,7 +56,8 @@ const FIRST_SYN_US = 1_000_000;
 /** An error as Node has it. */
 export function systemError(syscall: string, code: keyof typeof ERRNO, where?: string): Error {
   const message = [syscall, code, ...(where === undefined ? [] : [where])].join(' ');
-  return Object.assign(new Error(message), { errno: ERRNO[code], code, syscall });
+  const error = withoutStack(() => new Error(message));
+  return Object.assign(error, { errno: ERRNO[code], code, syscall });
 }
 
 const ERRNO = { ECONNREFUSED: -111, ECONNRESET: -104, ENOTFOUND: -3008 } as const;

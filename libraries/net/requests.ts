@@ -4,6 +4,9 @@ import { fromBytes, isAscii } from '../redis/bytes.js';
 /** Commands that a node carries out with nothing in between. */
 export type Group = readonly (readonly string[])[];
 
+/** What was written last, and the commands in it: a lock of several nodes sends each of them the same. */
+let latest: { readonly bytes: string; readonly groups: readonly Group[] } | null = null;
+
 /** Finds the commands in what a client writes: each is a message of its own, a transaction that is written at once one. */
 export class Requests {
   private readonly parser = new RequestParser();
@@ -11,9 +14,17 @@ export class Requests {
   isAscii = true;
 
   /** Adds what was written at once, in Latin-1. Gives the commands that are whole by now. */
-  take(bytes: string): Group[] {
+  take(bytes: string): readonly Group[] {
+    const { isEmpty } = this.parser;
+    if (isEmpty && this.isAscii && latest?.bytes === bytes) return latest.groups;
     this.parser.feed(bytes);
     this.isAscii &&= isAscii(bytes);
+    const groups = this.read();
+    if (isEmpty && this.isAscii && this.parser.isEmpty) latest = { bytes, groups };
+    return groups;
+  }
+
+  private read(): readonly Group[] {
     const groups: string[][][] = [];
     let open: string[][] | null = null;
     for (let words = this.parser.next(true); Array.isArray(words); words = this.parser.next(true)) {

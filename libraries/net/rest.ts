@@ -16,7 +16,9 @@ type Words = readonly string[];
 
 /** What is asked of a server by HTTP, in the form of Upstash. */
 interface Asked {
-  readonly commands: readonly Words[];
+  readonly count: number;
+  /** The commands, as they are written to a server. */
+  readonly bytes: string;
   /** Alone, in a list of answers, or as a transaction. */
   readonly form: 'one' | 'pipeline' | 'multi-exec';
   readonly base64: boolean;
@@ -43,9 +45,9 @@ class RestConnection implements ClientEnd {
     this.line.open();
   }
 
-  ask(commands: readonly Words[], waiting: Waiting): void {
+  ask(bytes: string, waiting: Waiting): void {
     this.waiting = waiting;
-    this.held = commands.map((words) => encode(words.map(toBytes), 2)).join('');
+    this.held = bytes;
     if (this.isConnected) this.send();
   }
 
@@ -194,7 +196,7 @@ export class Rest {
         this.missed.add(url.hostname);
         reject(new TypeError('fetch failed', { cause }));
       };
-      connection.ask(asked.commands, { replies: asked.commands.length, done, failed });
+      connection.ask(asked.bytes, { replies: asked.count, done, failed });
     });
     return responseTo(asked, replies) as unknown as Response;
   }
@@ -207,23 +209,34 @@ export class Rest {
   }
 }
 
+/** What was asked last: a lock of several nodes asks each of them the same. */
+let latest: { readonly pathname: string; readonly body: string; readonly asked: Asked } | null = null;
+
 function askedBy({ pathname }: URL, body: string, headers: RequestInit['headers']): Asked {
   const base64 = headerOf(headers, 'upstash-encoding') === 'base64';
-  const given: unknown = body === '' ? [] : JSON.parse(body);
-  const path = pathname === '/' ? [] : pathname.split('/').filter((it) => it !== '');
+  if (latest?.body === body && latest.pathname === pathname && latest.asked.base64 === base64) return latest.asked;
+  const path = pathname.split('/').filter((it) => it !== '');
   const form = path[0] === 'pipeline' || path[0] === 'multi-exec' ? path[0] : 'one';
+  const commands = commandsOf(body === '' ? [] : JSON.parse(body), form, path);
+  const bytes = commands.map((words) => encode(words.map(toBytes), 2)).join('');
+  const asked = { count: commands.length, bytes, form, base64 } as const;
+  latest = { pathname, body, asked };
+  return asked;
+}
+
+function commandsOf(given: unknown, form: Asked['form'], path: readonly string[]): readonly Words[] {
   const list = Array.isArray(given) ? given : [given];
-  if (form === 'one') return { commands: [[...path.map(decodeURIComponent), ...list.map(wordOf)]], form, base64 };
+  if (form === 'one') return [[...path.map(decodeURIComponent), ...list.map(wordOf)]];
   const commands = list.map((words) => (Array.isArray(words) ? words.map(wordOf) : []));
-  return { commands: form === 'pipeline' ? commands : [['MULTI'], ...commands, ['EXEC']], form, base64 };
+  return form === 'pipeline' ? commands : [['MULTI'], ...commands, ['EXEC']];
 }
 
 /** As `Headers` reads it. Of an object, which is the usual form, without a copy that checks every other header. */
 function headerOf(headers: RequestInit['headers'], name: string): string | null {
   if (headers === undefined || headers instanceof Headers || Symbol.iterator in headers)
     return new Headers(headers).get(name);
-  const key = Object.keys(headers).find((it) => it.toLowerCase() === name);
-  return key === undefined ? null : String(headers[key]);
+  for (const key in headers) if (key.length === name.length && key.toLowerCase() === name) return String(headers[key]);
+  return null;
 }
 
 function wordOf(value: unknown): string {

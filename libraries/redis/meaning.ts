@@ -87,9 +87,15 @@ const [DELETES, SETS, LOOKS, ONLY_NEW, READS, EXPIRES] = [
   CALLS('p?expire'),
 ];
 
+/** What was told last of a script: the same command goes to node after node. */
+let told: { readonly effect: Effect; readonly text: string; readonly meaning: Meaning } | null = null;
+
 function ofScript(text: string, given: readonly string[], scripts: Scripts): Meaning {
   const effect = scripts.effectOf(text, given);
-  return effect === null ? byWords(text, given) : { ...effect, script: wordsIn(text) };
+  if (effect === null) return byWords(text, given);
+  if (told?.effect !== effect || told.text !== text)
+    told = { effect, text, meaning: { ...effect, script: wordsIn(text) } };
+  return told.meaning;
 }
 
 /** The text of a function is not looked at: all that is known is what it does. */

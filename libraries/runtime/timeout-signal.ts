@@ -1,4 +1,5 @@
 import { getEventListeners } from 'node:events';
+import { withoutStack } from './without-stack.js';
 
 /**
  * The signal of `AbortSignal.timeout` in a simulated process. Clients make one for each command, and nearly all of them abort
@@ -59,13 +60,6 @@ export function nativeOf(signal: AbortSignal): AbortSignal {
   return controller.signal;
 }
 
-/** A stack, which would be the host's own, would take most of it. */
 function timeoutError(): DOMException {
-  const limit = Error.stackTraceLimit;
-  Error.stackTraceLimit = 0;
-  try {
-    return new DOMException('The operation was aborted due to timeout', 'TimeoutError');
-  } finally {
-    Error.stackTraceLimit = limit;
-  }
+  return withoutStack(() => new DOMException('The operation was aborted due to timeout', 'TimeoutError'));
 }
