@@ -40,17 +40,8 @@ export class Shapes {
   }
 
   private fromText(text: string, name: string, it: Callable): Shape {
-    // Outside of its class, a method with private names is no syntax.
-    const open = text.replace(/#(?=[\w$])/g, '_');
-    for (const form of [`(${text})`, `({ ${text} })`, `({ async ${text} })`, `({ ${open} })`, `({ async ${open} })`]) {
-      try {
-        const { shapes } = readSource(form, 'code.js');
-        const [outermost] = shapes;
-        if (outermost !== undefined) return { ...outermost, name };
-      } catch {
-        // Another form.
-      }
-    }
+    const outermost = outermostIn(text);
+    if (outermost !== null) return { ...outermost, name };
     const parameters = Array.from(
       { length: it.length },
       (_, i): Parameter => ({ name: `p${i}`, type: '', isOptional: false, isFunction: false, fields: [] }),
@@ -65,6 +56,34 @@ export class Shapes {
     const same = (it: Shape): boolean => it.parameters.every((p, i) => p.name === made.parameters[i]?.name);
     return named.find(same) ?? like.find((it) => same(it) && made.parameters.length > 0) ?? named[0] ?? made;
   }
+}
+
+/** What was read before: each run makes the functions of a file anew. */
+const read = new Map<string, Shape | null>();
+const MOST_READ = 2_000;
+
+/** The function or class that a text of Node's is; `null` for what is native. */
+function outermostIn(text: string): Shape | null {
+  let shape = read.get(text);
+  if (shape !== undefined) return shape;
+  shape = parsed(text);
+  if (read.size >= MOST_READ) read.clear();
+  read.set(text, shape);
+  return shape;
+}
+
+function parsed(text: string): Shape | null {
+  // Outside of its class, a method with private names is no syntax.
+  const open = text.replace(/#(?=[\w$])/g, '_');
+  for (const form of [`(${text})`, `({ ${text} })`, `({ async ${text} })`, `({ ${open} })`, `({ async ${open} })`]) {
+    try {
+      const [outermost] = readSource(form, 'code.js').shapes;
+      if (outermost !== undefined) return outermost;
+    } catch {
+      // Another form.
+    }
+  }
+  return null;
 }
 
 /** Whether it is made with `new`: a class, or a function that has methods. */
