@@ -189,9 +189,9 @@ export class Trial {
 
   /** Whether a command sets guarded data: another key without a TTL, while the lock is held. */
   hasBeside({ operation, keys, ttlMs, value }: Meaning): boolean {
-    const isAsked = this.sent.some((it) => it.key === this.key && (it.ifNew || it.verb === 'script'));
+    if (operation !== 'acquire' || ttlMs !== 0 || this.ttlMs === null) return false;
     const isOther = this.isGranted && this.key !== null && !keys.includes(this.key) && value !== this.value;
-    return isAsked && isOther && operation === 'acquire' && ttlMs === 0 && this.ttlMs !== null;
+    return isOther && this.sent.some((it) => it.key === this.key && (it.ifNew || it.verb === 'script'));
   }
 
   /** Until when its caller may rely on it, ms by the wall clock, if its TTL is what ends it. */
