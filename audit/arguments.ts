@@ -49,6 +49,8 @@ export interface Given {
   readonly isAcquiring?: boolean;
   /** Arguments, and properties of these (`order.id`), that have another value than in other calls. */
   readonly differs?: ReadonlySet<string>;
+  /** Those that have the value that another one has in other calls. */
+  readonly swaps?: ReadonlyMap<string, string>;
   /** Receives the names of all that have a value of this kind. */
   names?: Set<string>;
   /** What the function that acquires calls its parameters. */
@@ -279,16 +281,33 @@ function addressesFor({ name, type, fields }: Parameter, { urls, places }: Given
 /** What both call by one name is one thing; else it may be the name that its key has. */
 function keyFor({ name, type }: Parameter, given: Given, isRelease: boolean): unknown {
   const { named, held } = given;
-  const key = keyAt(name, given);
-  if (/^(?:number|bigint)\b/.test(type)) return numberOf(key);
-  return (isRelease && named?.includes(name) !== true ? textIn(held, name) : undefined) ?? textFor(name, key);
+  if (/^(?:number|bigint)\b/.test(type)) return numberAt(name, given);
+  return (isRelease && named?.includes(name) !== true ? textIn(held, name) : undefined) ?? textAt(name, given);
 }
 
 /** Names of what something goes to: another one than it comes from. */
-const GOES_TO = /^(?:to|into|receiver|recipient|payee)(?:[A-Z_]\w*)?$/;
+const GOES_TO = /^(?:to|into|receiver|recipient|payee|taker|dest|destination|beneficiary|creditor)(?:[A-Z_]\w*)?$/;
+
+/** The name in a path: `id` of `order.id`. */
+const NAME_IN = /[^.]*$/;
+
+/** The same for what something goes to. */
+function otherEnd(name: string, key: string): string {
+  return GOES_TO.test(NAME_IN.exec(name)?.[0] ?? '') ? `${key}2` : key;
+}
 
 function textFor(name: string, key: string): string {
-  return periodFor(name, key) ?? (GOES_TO.test(name) ? `${key}2` : key);
+  return periodFor(name, key) ?? otherEnd(name, key);
+}
+
+function textAt(path: string, given: Given): string {
+  const from = given.swaps?.get(path) ?? path;
+  return textFor(NAME_IN.exec(from)?.[0] ?? '', keyAt(from, given));
+}
+
+function numberAt(path: string, given: Given): number {
+  const from = given.swaps?.get(path) ?? path;
+  return numberOf(otherEnd(from, keyAt(from, given)));
 }
 
 /** The key for an argument, or for a property of one: `order.id`. */
@@ -316,10 +335,9 @@ function subjectFor(fields: readonly Parameter[], given: Given, path: string): u
     else if (name === 'url')
       made[name] =
         `${OTHER_URL}/${keyAt(own, given)}?${new URLSearchParams(Object.fromEntries(queries.map((it) => [it, textFor(it, keyAt(it, given))])))}`;
-    else if (/^number\b/.test(type)) made[name] = isId(field) ? numberOf(keyAt(own, given)) : 1;
+    else if (/^number\b/.test(type)) made[name] = isId(field) ? numberAt(own, given) : 1;
     else if (type === 'boolean') made[name] = false;
-    else if (/^string\b(?!\s*\[)/.test(type) || (isGuessed === true && isId(field)))
-      made[name] = textFor(name, keyAt(own, given));
+    else if (/^string\b(?!\s*\[)/.test(type) || (isGuessed === true && isId(field))) made[name] = textAt(own, given);
     else if (field.fields.length > 0 && !isListType(type)) made[name] = subjectFor(field.fields, given, own);
     else if (/^(?:readonly\s+)?string\[\]/.test(type)) made[name] = textsFor(keyAt(own, given));
     else if (isListType(type)) made[name] = calls.elements === 1 ? [] : elements(keyAt(own, given));

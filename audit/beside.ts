@@ -2,8 +2,10 @@ import type { Fault } from '../scenarios/index.js';
 import type { Defect } from './defect.js';
 import { staleStore } from './handed-store.js';
 import type { Bench } from './load.js';
+import { oppositeCalls } from './opposite.js';
 import { partDefect } from './parts.js';
 import { nameOfPlan, type Plan, whereOf } from './plan.js';
+import { type Played, played } from './played.js';
 import { type Attempt, calm, delayed, REST_MS, rehearse, use } from './rehearsal.js';
 import { keyTooNarrow, LETS_CALLS_IN, RELEASES_REFUSED, STALE_READ, valueOfProcess } from './shown-defects.js';
 import { withStored } from './stored.js';
@@ -45,6 +47,7 @@ export async function functionDefects(subject: Runnable, plans: readonly Plan[])
       (two && (await ofTwoCalls(two))) ??
       (await staleRead(own, plan)) ??
       (await ofOtherCalls(own, plan)) ??
+      (await oppositeCalls(own, plan)) ??
       (await staleStore(own, plan)) ??
       (await partDefect(own, plan));
     if (defect === null) continue;
@@ -273,32 +276,6 @@ async function lostAfter(
   const [stale, meanwhile] = await plays(atMs, sentMs + LATER_MS, [late]);
   const isBetween = of(meanwhile, two) !== undefined && Number(meanwhile?.leftMs) < slow.atMs + lateMs;
   return isBetween && of(stale, one)?.stored === storing.stored ? storing.key : null;
-}
-
-/** A call of a function. */
-interface Call {
-  readonly plan: Plan;
-  readonly atMs: number;
-}
-
-type Played = readonly (Attempt | undefined)[];
-
-/** Each call by a process of its own, in their order. */
-async function played(
-  { bench, hosts, how }: Runnable,
-  calls: readonly Call[],
-  faults: readonly Fault[] = [],
-): Promise<Played> {
-  const lastMs = Math.max(...calls.map(({ atMs }) => atMs));
-  const schedule = calm(
-    1,
-    calls.map(({ atMs }) => [use(atMs, how.fixedTtlMs ?? GAP_MS, 1)]),
-    (lastMs + REST_MS) * 1000,
-  );
-  const planOf = (process: string): Plan => calls[Number(process.slice(1)) - 1]?.plan ?? how.plan;
-  const ways = { naturally: true, planOf };
-  const attempts = await rehearse(bench, hosts, how, { ...schedule, faults: [...faults] }, ways);
-  return calls.map((_, i) => attempts.find(({ client }) => client === `c${i + 1}`));
 }
 
 /** What a call that succeeds stores last, of a value that it has read before: under its lock, or only before that. */

@@ -161,6 +161,7 @@ class LockUser {
       isBare: how.isBare,
       reads: plan.reads === true,
       ...(plan.differs === undefined ? {} : { differs: plan.differs }),
+      ...(plan.swaps === undefined ? {} : { swaps: plan.swaps }),
     };
     const isOwnWork = plan.use === 'handler' || plan.use === 'script';
     const trial = this.bench.wire.begin(process, how.asksOne ? 1 : Math.floor(how.nodes / 2) + 1, isOwnWork);

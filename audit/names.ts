@@ -31,6 +31,7 @@ export const FINDING_TITLES: Readonly<Record<string, string>> = {
   'lets-tasks-in': 'It lets two tasks of one process in at once.',
   lifetime: 'A key stays for longer than any TTL allows.',
   'locks-apart': 'Two of its functions, or two calls of one, change the same value, each under a lock of its own.',
+  'locks-as-called': 'Two calls of a function take the same two locks in opposite orders, and wait for each other.',
   'looks-before-lock': 'It looks whether its work has been done before it has the lock, and not again.',
   margin: 'It is held for longer than its keys can be relied on.',
   'marks-undone': 'It stores in its key that its work is done where that has failed.',

@@ -24,6 +24,8 @@ export interface Plan {
   readonly reads?: boolean;
   /** Arguments, and properties of these (`order.id`), that have another value than in other calls. */
   readonly differs?: ReadonlySet<string>;
+  /** Arguments, and properties of these, that have the value that another one has in other calls. */
+  readonly swaps?: ReadonlyMap<string, string>;
   /** Of what the path leads to, what has to be called before it can be used, once: `connect`. */
   readonly open?: string | null;
   /** Exported functions that have to be called before all else, once in a process: `init`. */

@@ -55,6 +55,17 @@ export const DROPS_TTL: Defect = {
   isShown: true,
 };
 
+/** Two calls wait for each other. */
+export const LOCKS_AS_CALLED: Defect = {
+  id: 'locks-as-called',
+  sentence:
+    'takes the locks of two of its arguments in the order of its call: two calls with the same two the other way round (from a to b, and from b to a) take them in opposite orders, each has one and waits for the other, and both are in a deadlock until they give up or a TTL is over',
+  fix: 'sort the keys by an order that all calls share (comparing the texts themselves: the difference of two texts is NaN), and take them in that order',
+  brings: ['unavailable', 'hang'],
+  property: 'deadlock-free',
+  isShown: true,
+};
+
 /** The work goes on when the lock has been released. */
 export const RELEASES_UNAWAITED: Defect = {
   id: 'releases-early',

@@ -219,7 +219,7 @@ export class LuaMachine {
     const { past } = this;
     const answers: Reply[] = [];
     context.host.protocol = 2;
-    if (past?.isOf(chunk.text, keys, argv) && past.repeats(context.host, answers)) return past.reply;
+    if (past?.isOf(chunk, keys, argv) && past.repeats(context.host, answers)) return past.reply;
     const host = new RecordingHost(context.host, answers);
     const { module, stack } = this;
     const { state } = stack;
@@ -233,8 +233,7 @@ export class LuaMachine {
     module._lua_rawgeti(state, REGISTRY, compiled.ref);
     const own = { host, name: context.name };
     const reply = this.finish(() => module._lua_pcall(state, 0, 1, 1), own, compiled.mayChange);
-    const isPlain = host.isPlain && !compiled.mayChange;
-    this.past = isPlain ? new PastRun(chunk.text, keys, argv, host.steps, reply) : null;
+    this.past = host.isPlain && !compiled.mayChange ? new PastRun(chunk, keys, argv, host.steps, reply) : null;
     return reply;
   }
 

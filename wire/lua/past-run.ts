@@ -1,4 +1,5 @@
 import { Failure, type Reply, Status } from '../reply.js';
+import type { Chunk } from './chunk.js';
 import type { ScriptRandom } from './random.js';
 import type { ScriptHost } from './redis-library.js';
 
@@ -59,7 +60,7 @@ export class PastRun {
   private readonly argv: readonly string[];
   private readonly steps: readonly Step[];
 
-  constructor(text: string, keys: readonly string[], argv: readonly string[], steps: readonly Step[], reply: Reply) {
+  constructor({ text }: Chunk, keys: readonly string[], argv: readonly string[], steps: readonly Step[], reply: Reply) {
     this.text = text;
     this.keys = keys;
     this.argv = argv;
@@ -68,7 +69,7 @@ export class PastRun {
   }
 
   /** Whether it was a run of this script, with these words. */
-  isOf(text: string, keys: readonly string[], argv: readonly string[]): boolean {
+  isOf({ text }: Chunk, keys: readonly string[], argv: readonly string[]): boolean {
     return areSame(argv, this.argv) && areSame(keys, this.keys) && text === this.text;
   }
 

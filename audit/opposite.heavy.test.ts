@@ -1,0 +1,51 @@
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { auditFile } from './audit.js';
+
+async function idsOf(text: string): Promise<string[]> {
+  const path = join(mkdtempSync(join(tmpdir(), 'lockstep-audit-')), 'lock.mjs');
+  writeFileSync(path, text);
+  const { findings } = await auditFile({ path, runs: 0, seed: '', budgetMs: 20_000 }, () => {});
+  return findings.map(({ id }) => id);
+}
+
+/** A transfer between two accounts, whose locks are taken in this order, and waited for so often. */
+const transfer = (order: string, tries: number): string => `import { randomUUID } from 'node:crypto';
+import { Redis } from 'ioredis';
+const redis = new Redis();
+const UNLOCK = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+async function locked(id, work) {
+  const [key, token] = ['account:' + id, randomUUID()];
+  for (let i = 0; ; i++) {
+    if ((await redis.set(key, token, 'PX', 20000, 'NX')) === 'OK') break;
+    if (i >= ${tries}) throw new Error('busy');
+    await new Promise((resolve) => setTimeout(resolve, 50 + Math.random() * 50));
+  }
+  try {
+    return await work();
+  } finally {
+    await redis.eval(UNLOCK, 1, key, token);
+  }
+}
+export async function transfer(bank, fromId, toId, cents) {
+  if (fromId === toId) throw new Error('the same account');
+  const [first, second] = ${order};
+  return locked(first, () => locked(second, () => bank.move(fromId, toId, cents)));
+}`;
+
+describe('a function that takes the locks of two of its arguments', () => {
+  it('may not take them in the order of its call', async () => {
+    await expect(idsOf(transfer('[fromId, toId]', 60))).resolves.toEqual(['locks-as-called']);
+    await expect(idsOf(transfer('[fromId, toId].sort((a, b) => a - b)', 60))).resolves.toEqual(['locks-as-called']);
+  });
+
+  it('may take them in an order of their own', async () => {
+    await expect(idsOf(transfer('[fromId, toId].sort()', 60))).resolves.toEqual([]);
+  });
+
+  it('may take them as they come where it does not wait', async () => {
+    await expect(idsOf(transfer('[fromId, toId]', 0))).resolves.toEqual([]);
+  });
+});

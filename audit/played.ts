@@ -1,0 +1,34 @@
+import type { Fault } from '../scenarios/index.js';
+import type { Plan } from './plan.js';
+import { type Attempt, calm, REST_MS, rehearse, use } from './rehearsal.js';
+import type { Runnable } from './targeted.js';
+
+/** What a call is given for a TTL where it is not fixed, ms. */
+const TTL_MS = 2_000;
+
+/** A call of a function. */
+export interface Call {
+  readonly plan: Plan;
+  readonly atMs: number;
+}
+
+/** What became of each call, in their order. */
+export type Played = readonly (Attempt | undefined)[];
+
+/** Each call by a process of its own, in their order. */
+export async function played(
+  { bench, hosts, how }: Runnable,
+  calls: readonly Call[],
+  faults: readonly Fault[] = [],
+): Promise<Played> {
+  const lastMs = Math.max(...calls.map(({ atMs }) => atMs));
+  const schedule = calm(
+    1,
+    calls.map(({ atMs }) => [use(atMs, how.fixedTtlMs ?? TTL_MS, 1)]),
+    (lastMs + REST_MS) * 1000,
+  );
+  const planOf = (process: string): Plan => calls[Number(process.slice(1)) - 1]?.plan ?? how.plan;
+  const ways = { naturally: true, planOf };
+  const attempts = await rehearse(bench, hosts, how, { ...schedule, faults: [...faults] }, ways);
+  return calls.map((_, i) => attempts.find(({ client }) => client === `c${i + 1}`));
+}
