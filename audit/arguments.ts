@@ -57,10 +57,19 @@ export interface Given {
   named?: readonly string[];
 }
 
+/** So many clients, whose names differ in a number or a letter at the end (`node1`, `node2`), are of a node each. */
+const LEAST_NODES = 3;
+const STEM = /^(.*?)(?:\d+|[A-Ea-e]|One|Two|Three|Four|Five)$/;
+
 /** Arguments for a function, in its order; what it can do without is left out at the end. */
 export function argumentsFor(parameters: readonly Parameter[], given: Given, isRelease = false): unknown[] {
+  const apart = parameters
+    .filter((it) => STEM.test(it.name) && roleOf(it, isRelease) === 'client')
+    .map(({ name }) => name);
+  const areNodes = apart.length >= LEAST_NODES && new Set(apart.map((it) => STEM.exec(it)?.[1])).size === 1;
   const values = withKey(parameters, given, isRelease).flatMap((it) => {
-    const value = argumentFor(it, given, isRelease);
+    const nth = areNodes ? apart.indexOf(it.name) : -1;
+    const value = nth < 0 ? argumentFor(it, given, isRelease) : given.clients()[nth];
     return it.isRest === true && Array.isArray(value) ? (value as unknown[]) : [value];
   });
   let last = values.length;

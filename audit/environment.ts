@@ -16,10 +16,23 @@ const TAKEN = /\{([^{}]*)\}\s*=\s*process\.env\b/g;
 
 const COMPARED = /!==?\s*(?:`[^`]*\$\{\s*)?process\.env\.([A-Z][A-Z0-9_]*)/g;
 
+const MADE = /\benv\[\s*`([^`]*)`\s*\]/g;
+const WORD = /(['"])([A-Za-z0-9][A-Za-z0-9_]*)\1/g;
+const MOST_WORDS = 24;
+
+/** Names that are made of other words of a file: `REDIS_${region}_URL`. */
+function namesMade(text: string): string[] {
+  const words = [...new Set([...text.matchAll(WORD)].map(([, , word = '']) => word))].slice(0, MOST_WORDS);
+  return [...text.matchAll(MADE)].flatMap(([, made = '']) =>
+    words.flatMap((word) => [word, word.toUpperCase()].map((it) => made.replaceAll(/\$\{[^}]*\}/g, it))),
+  );
+}
+
 /** Names that files read from the environment, in the order in which they are written. */
 function namesIn(sources: readonly SourceFile[]): string[] {
   const names = sources.flatMap(({ text }) => [
     ...[...text.matchAll(READ)].map(([, dotted, quoted]) => dotted ?? quoted ?? ''),
+    ...namesMade(text),
     ...[...text.matchAll(TAKEN)].flatMap(([, inner = '']) => inner.match(/[A-Z][A-Z0-9_]+/g) ?? []),
   ]);
   return [...new Set([...names, ...USUAL])];

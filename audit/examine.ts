@@ -176,7 +176,8 @@ async function learnt(
   };
   const capacity = await capacityOf(bench, hosts, used, ttlMs);
   const { admits, lastsShare } = capacity;
-  return { known: { ...used, admits, lastsShare }, capacity, renewed };
+  const [lastWork = null] = [...new Set((alone.trial?.works ?? []).map((it) => it.split(' ', 1)[0] ?? ''))].reverse();
+  return { known: { ...used, admits, lastsShare, lastWork }, capacity, renewed };
 }
 
 /** Each of these of a client of its own, with time for all of it. */

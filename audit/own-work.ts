@@ -7,6 +7,7 @@ import type { Trial } from './wire.js';
  *
  * @param done - When it has ended.
  * @param isUncertain - Whether that may not be enough: nothing is left of it, or its client may not have waited for all answers.
+ * @param counts - Whether it works if it calls what has this name. Default: always.
  * @returns Whether it got the lock before it ended.
  */
 export async function getsLock(
@@ -14,19 +15,25 @@ export async function getsLock(
   process: ProcessContext,
   done: Promise<unknown>,
   isUncertain: () => boolean,
+  counts: (name: string) => boolean = () => true,
 ): Promise<boolean> {
   while (await Promise.race([trial.granted.then(() => true), done.then(() => trial.isGranted)])) {
-    if (!isUncertain() || (await works(trial, process, done))) return true;
+    if (!isUncertain() || (await works(trial, process, done, counts))) return true;
     trial.giveUp();
   }
   return false;
 }
 
 /** Whether it calls what it is handed, before it releases or ends. */
-function works(trial: Trial, process: ProcessContext, done: Promise<unknown>): Promise<boolean> {
+function works(
+  trial: Trial,
+  process: ProcessContext,
+  done: Promise<unknown>,
+  counts: (name: string) => boolean,
+): Promise<boolean> {
   return new Promise((resolve) => {
-    const hear = (): void => {
-      if (current.owner === process) end(true);
+    const hear = (name: string): void => {
+      if (current.owner === process && counts(name)) end(true);
     };
     const end = (isWorking: boolean): void => {
       calls.listeners.delete(hear);

@@ -66,6 +66,8 @@ export interface Understood {
   readonly campaigns: boolean;
   /** It does work of its own by calling what it is handed. */
   readonly callsWork: boolean;
+  /** What it calls last of what it is handed; `null` for nothing, or where that is not known. */
+  readonly lastWork: string | null;
   /** What its functions can do without is left to their defaults. */
   readonly isBare: boolean;
   /** It refuses names like those of a schedule: it asks for another form. */
@@ -109,6 +111,7 @@ export const NOTHING_KNOWN: Omit<Understood, 'plan' | 'nodes' | 'client'> = {
   sign: null,
   campaigns: false,
   callsWork: false,
+  lastWork: null,
   isBare: false,
   isLong: false,
   renews: false,

@@ -9,6 +9,7 @@ import { RandomStreams } from '../sim/index.js';
 import { kindsFor, promiseOf, type Trouble, troublesFor } from './cases.js';
 import { lockMaker } from './drive.js';
 import type { Bench } from './load.js';
+import { isOfWork } from './own-error.js';
 import { plansFor } from './plan.js';
 import { firstLineOf, ProcessExit } from './program.js';
 import { surroundingsIn } from './rehearsal.js';
@@ -74,11 +75,15 @@ function isOfReader(violation: Violation): boolean {
 }
 
 /** The kinds of failure that count against a lock, as it was seen in plain use. */
-function countedKinds(how: FoundLock['how'], { alone, capacity }: FoundLock['seen']): readonly ViolationKind[] {
+function countedKinds(
+  { program }: Bench,
+  how: FoundLock['how'],
+  { alone, capacity }: FoundLock['seen'],
+): readonly ViolationKind[] {
   // A key that ends by its value may stay there for ever.
   const endsByValue = alone.trial?.endsByValue || capacity.endsByScore;
   // What plain use rejects wants something else than it is handed.
-  const rejects = nameOf(alone.releaseError) === 'TypeError';
+  const rejects = nameOf(alone.releaseError) === 'TypeError' || isOfWork(program, alone.releaseError);
   return kindsFor(how).filter((kind) => !(endsByValue && kind === 'lifetime') && !(rejects && kind === 'rejection'));
 }
 
@@ -147,7 +152,7 @@ export async function searchAudit(
   if (limits.replay !== undefined) return playedAgain(made, limits.replay);
   const streams = new RandomStreams(limits.seed);
   const troubleOf = troublesFor(how);
-  const kinds = countedKinds(how, seen);
+  const kinds = countedKinds(bench, how, seen);
   const reads = how.plan.shared !== undefined;
   const isOnOne = promiseOf(how) !== 'redlock';
   const failing = new Map<ViolationKind, Failing>();

@@ -11,7 +11,7 @@ interface Calls {
   /** Receives the arguments and the name of each. */
   heard: ((given: readonly unknown[], name: string) => void) | null;
   /** Called at each. */
-  readonly listeners: Set<() => void>;
+  readonly listeners: Set<(name: string) => void>;
   /** What is awaited with each: its work. Nothing where it is `null`. */
   takes: (() => Promise<void>) | null;
   /** Elements of each list. */
@@ -100,7 +100,7 @@ export function unknownValue(
     if (method !== '' && typeof told[0] === 'function' && !isUnknown(told[0]))
       return Reflect.apply(Reflect.get(Array.prototype, method), elements(text), told);
     calls.heard?.(told, path);
-    for (const listener of calls.listeners) listener();
+    for (const listener of calls.listeners) listener(path);
     const now = calls.number?.() ?? number;
     const same = now === number ? made : unknownValue(known, text, path, typed, now);
     const given =

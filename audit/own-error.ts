@@ -1,0 +1,31 @@
+import { authorsLine } from '../libraries/frames.js';
+import type { Program } from './program.js';
+import { part, syntaxOf, visit } from './syntax.js';
+
+const PLACE = /:(\d+):\d+$/;
+
+/**
+ * Whether a file has thrown an error in a `try` block with a `finally`: the lock is given back after that, and so it is not the
+ * release that was refused.
+ */
+export function isOfWork({ sources, name }: Program, error: unknown): boolean {
+  const [, line] = PLACE.exec((error instanceof Error ? authorsLine(error) : null) ?? '') ?? [];
+  return line !== undefined && sources.some(({ text }) => isTried(text, name, Number(line)));
+}
+
+function isTried(text: string, name: string, line: number): boolean {
+  const start = text.split('\n', line - 1).reduce((sum, it) => sum + it.length + 1, 0);
+  const thrown =
+    start +
+    (text
+      .slice(start)
+      .split('\n', 1)[0]
+      ?.search(/\bthrow\b/) ?? -1);
+  if (thrown < start) return false;
+  let isIn = false;
+  visit(syntaxOf(text, name), (node) => {
+    const block = node.type === 'TryStatement' && part(node, 'finalizer') !== null ? part(node, 'block') : null;
+    isIn ||= block !== null && block.start < thrown && thrown < block.end;
+  });
+  return isIn;
+}
