@@ -63,12 +63,15 @@ it('gives another number to another resource', () => {
   expect(given(text, 'a')).not.toEqual(given(text, 'b'));
 });
 
-it('gives what a function has by its type: a number, a text, or what is not known', () => {
+it('gives what a function has by its type: a promise of a number, of a text, or of what is not known', async () => {
   const text = `interface Shop { stock(): Promise<number>; label(): Promise<string | null>; open(): Promise<Order> }
 function sell(shop: Shop) {}`;
   const [shape] = readSource(text, 'lock.ts').shapes;
   const [shop] = argumentsFor(shape?.parameters ?? [], GIVEN) as [Record<string, () => unknown>];
-  expect([shop.stock?.(), shop.label?.(), typeof shop.open?.()]).toEqual([1, 'a', 'function']);
+  const given = [shop.stock?.(), shop.label?.(), shop.open?.()];
+  expect(given.every((it: unknown) => it instanceof Promise)).toBe(true);
+  const [stock, label, order] = await Promise.all(given);
+  expect([stock, label, typeof order]).toEqual([1, 'a', 'function']);
 });
 
 it.each([
@@ -78,4 +81,15 @@ it.each([
   const [shape] = readSource(text, 'lock.ts').shapes;
   const [request] = argumentsFor(shape?.parameters ?? [], { ...GIVEN, key: 'b', queries: ['image'] });
   expect(request).toMatchObject({ url });
+});
+
+it('hands out a node to each of several clients that differ in a number', () => {
+  const nodes = ['client 0', 'client 1', 'client 2'];
+  const of = (text: string): unknown => {
+    const [shape] = readSource(text, 'lock.ts').shapes;
+    return argumentsFor(shape?.parameters ?? [], { ...GIVEN, clients: () => nodes });
+  };
+  expect(of('function make(m1: Redis, m2: Redis, m3: Redis) {}')).toEqual(nodes);
+  expect(of('function make(nodeA: Redis, nodeB: Redis, nodeC: Redis, key: string) {}')).toEqual([...nodes, 'a']);
+  expect(of('function make(redis: Redis, publisher: Redis, subscriber: Redis) {}')).toEqual(Array(3).fill('client 0'));
 });

@@ -108,13 +108,14 @@ class LockUser {
   }
 
   private async targetFor(given: Given): Promise<unknown> {
-    const { path, open, begin = [] } = this.how.plan;
+    const { path, open, begin = [], isOne } = this.how.plan;
     if (this.isMade) return this.target;
     await beginIn(this.loaded, begin, given);
     const target = await follow(this.loaded, path, given);
     if (open) await callOf(methodOf(this.loaded, target, open), given);
     this.target = target;
-    this.isMade = !path.some(({ kind }) => kind === 'new' || kind === 'call') || !(await this.takesKey(path, given));
+    const isMade = path.some(({ kind }) => kind === 'new' || kind === 'call');
+    this.isMade = isOne === true || !isMade || !(await this.takesKey(path, given));
     return target;
   }
 

@@ -24,3 +24,11 @@ it.each([
   const others = Object.entries(from(text)).filter(([name]) => /RATES|DATABASE/.test(name));
   expect(Object.fromEntries(others)).toEqual(expected);
 });
+
+it('finds the servers of Valkey, and those whose names a file puts together', () => {
+  expect(from('new Redis(process.env.VALKEY_URL);')).toMatchObject({ VALKEY_URL: 'redis://n0:6379' });
+  expect(from('new Redis({ host, password: process.env.REDIS_KEY });')).not.toHaveProperty('REDIS_KEY');
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: as it is written in the file.
+  const text = "const all = ['eu', 'us'].map((it) => new Redis(process.env[`REDIS_${it.toUpperCase()}_URL`]));";
+  expect(from(text)).toMatchObject({ REDIS_EU_URL: 'redis://n0:6379', REDIS_US_URL: 'redis://n1:6379' });
+});

@@ -17,14 +17,17 @@ const TAKEN = /\{([^{}]*)\}\s*=\s*process\.env\b/g;
 const COMPARED = /!==?\s*(?:`[^`]*\$\{\s*)?process\.env\.([A-Z][A-Z0-9_]*)/g;
 
 const MADE = /\benv\[\s*`([^`]*)`\s*\]/g;
+const LISTED = /\[([^\][]*)\]/g;
 const WORD = /(['"])([A-Za-z0-9][A-Za-z0-9_]*)\1/g;
-const MOST_WORDS = 24;
 
-/** Names that are made of other words of a file: `REDIS_${region}_URL`. */
+/** Names that are made of what a file lists: of a region, `REDIS_EU_URL`. */
 function namesMade(text: string): string[] {
-  const words = [...new Set([...text.matchAll(WORD)].map(([, , word = '']) => word))].slice(0, MOST_WORDS);
+  const lists = [...text.matchAll(LISTED)].map(([, list = '']) => list).join();
+  const words = [...lists.matchAll(WORD)].map(([, , word = '']) => word);
   return [...text.matchAll(MADE)].flatMap(([, made = '']) =>
-    words.flatMap((word) => [word, word.toUpperCase()].map((it) => made.replaceAll(/\$\{[^}]*\}/g, it))),
+    words.map((it) =>
+      made.replaceAll(/\$\{([^}]*)\}/g, (_, by: string) => (by.includes('toUpperCase') ? it.toUpperCase() : it)),
+    ),
   );
 }
 
@@ -45,7 +48,8 @@ const IS_REDIS = /REDIS|VALKEY|UPSTASH|KV|LOCK|CACHE|NODE_\d|SENTINEL|CLUSTER|KE
 function kindOf(name: string): Kind | null {
   if (/REST.*URL|UPSTASH.*URL/.test(name)) return 'rest';
   if (/REST.*TOKEN|UPSTASH.*TOKEN|KV.*TOKEN/.test(name)) return 'token';
-  if (!IS_REDIS.test(name) || /TTL|TIMEOUT|PASS|USER|PREFIX|DB$|_MS$|TLS|SECRET|KEY/.test(name)) return null;
+  if (!IS_REDIS.test(name) || /TTL|TIMEOUT|PASS|USER|PREFIX|DB$|_MS$|TLS|SECRET|(?<!VAL)KEY(?!DB)/.test(name))
+    return null;
   if (/(URLS|URIS|NODES|HOSTS|SERVERS|ADDRS|ADDRESSES|ENDPOINTS|INSTANCES)$/.test(name)) return 'list';
   if (/PORT/.test(name)) return 'port';
   if (/HOST(NAME)?|ADDR$/.test(name)) return 'host';

@@ -51,3 +51,18 @@ it('has a lock of which nothing is left only if it works', async () => {
 it('has any other lock as soon as it is granted', async () => {
   expect(await getsLock(granted(), process, new Promise(() => {}), () => false)).toBe(true);
 });
+
+it('has a lock of which nothing is left only if it does what counts', async () => {
+  const trial = granted();
+  const work = unknownValue({}, 'a', 'store') as Record<string, () => void>;
+  const got = getsLock(
+    trial,
+    process,
+    new Promise((resolve) => setTimeout(resolve, 20)),
+    () => true,
+    (name) => name === 'store.save',
+  );
+  await new Promise((resolve) => setImmediate(resolve));
+  as(process, () => work.due?.());
+  expect(await got).toBe(false);
+});

@@ -26,6 +26,8 @@ export interface Plan {
   readonly differs?: ReadonlySet<string>;
   /** Arguments, and properties of these, that have the value that another one has in other calls. */
   readonly swaps?: ReadonlyMap<string, string>;
+  /** What the path leads to is made once in a process, also where it is made for a key. */
+  readonly isOne?: boolean;
   /** Of what the path leads to, what has to be called before it can be used, once: `connect`. */
   readonly open?: string | null;
   /** Exported functions that have to be called before all else, once in a process: `init`. */

@@ -70,7 +70,7 @@ export const LOCKS_AS_CALLED: Defect = {
 export const RELEASES_UNAWAITED: Defect = {
   id: 'releases-early',
   sentence:
-    'it releases the lock before its own work is done: it returns the promise of the work without awaiting it, so that finally or await using releases while the work is still running, and another process gets the lock',
+    'it releases the lock before its own work is done: it returns the promise of the work without awaiting it, or begins it in forEach, so that finally or await using releases while the work is still running, and another process gets the lock',
   fix: 'return await work(…), or await it before the lock is released',
   brings: EXCLUSION,
   property: 'mutual-exclusion',

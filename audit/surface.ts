@@ -162,9 +162,11 @@ export class Surface {
       if (isSetter) this.setters.add(name);
       const isUsed = this.noteUses({ name, shown, shape, path: pathOf(name), depth }, { names, givers, object });
       const makes = MAKES_OTHER.test(shown) || (shape.returnsFunction === true && !isAsync(it));
-      if ((isUsed && !makes) || (object !== null && name === '')) continue;
+      // `locked(name)(work)`: what was made gives another function.
+      const isCurried = name === '' && shape.returnsFunction === true && !isAsync(it);
+      if ((isUsed && !makes) || (object !== null && name === '' && !isCurried)) continue;
       if (!MAKES.test(shown) && !isSetter && !makesByShape(shape, it)) continue;
-      const path = [...pathOf(name), ...(object === null ? [] : [{ kind: 'member', name } as const])];
+      const path = [...pathOf(name), ...(object === null || name === '' ? [] : [{ kind: 'member', name } as const])];
       await this.made({ value: it, owner: object?.value }, path, { kind: 'call', name }, depth + 1);
     }
     this.noteShared(before);

@@ -43,6 +43,23 @@ export async function exportStatement(archive, account) {
     await expect(idsOf(exporting('return await write(archive, account);'))).resolves.toEqual([]);
   });
 
+  it('is not begun in forEach', async () => {
+    const paying = (done: string): string => `${HEAD}
+export async function settle(bank, store, merchant) {
+  const [key, token] = ['settle:' + merchant, randomUUID()];
+  if ((await redis.set(key, token, 'PX', 30000, 'NX')) !== 'OK') throw new Error('busy');
+  try {
+    const pay = async (charge) => { if (charge.settled) return; await bank.transfer(charge); await store.mark(charge); };
+    const charges = await store.openCharges(merchant);
+    ${done}
+  } finally {
+    await unlock(key, token);
+  }
+}`;
+    await expect(idsOf(paying('charges.forEach(async (it) => pay(it));'))).resolves.toEqual(['releases-early']);
+    await expect(idsOf(paying('for (const it of charges) await pay(it);'))).resolves.toEqual([]);
+  });
+
   it('may have begun what nobody waits for', async () => {
     await expect(idsOf(exporting('archive.note(account); await write(archive, account);'))).resolves.toEqual([]);
   });

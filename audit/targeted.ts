@@ -81,22 +81,30 @@ const STEP_MS = 50;
 
 /**
  * Whether a function that does its own work releases the lock during a step, continues with further steps, and returns after these.
- * Detached work does not count: the function returns before its steps are done.
+ * Detached work does not count, unless it is all that is done: the function returns before its steps are done.
  */
 async function releasesUnawaited(subject: Subject): Promise<Defect | null> {
   const { bench, ttlMs } = subject;
   /** How many commands were sent before each step, and before its end. */
-  const steps: { readonly from: number; to: number; toMs: number }[] = [];
+  const steps: { readonly name: string; readonly from: number; to: number; toMs: number }[] = [];
   const sentBy = (owner: typeof current.owner): number =>
     (owner === null ? undefined : bench.wire.trialOf(owner)?.sent.length) ?? 0;
   // `await` subscribes to the promise in a later microtask than the call.
   let calledAt: number | null = null;
-  const heard = (): void => {
+  const called: string[] = [];
+  const heard = (_: readonly unknown[], name: string): void => {
     calledAt = sentBy(current.owner);
+    called.push(name);
   };
   const takes = async (): Promise<void> => {
     const { owner } = current;
-    const step = { from: calledAt ?? sentBy(owner), to: Number.POSITIVE_INFINITY, toMs: Number.POSITIVE_INFINITY };
+    const name = called.shift() ?? '';
+    const step = {
+      name,
+      from: calledAt ?? sentBy(owner),
+      to: Number.POSITIVE_INFINITY,
+      toMs: Number.POSITIVE_INFINITY,
+    };
     calledAt = null;
     steps.push(step);
     await new Promise((resolve) => setTimeout(resolve, STEP_MS));
@@ -111,7 +119,10 @@ async function releasesUnawaited(subject: Subject): Promise<Defect | null> {
   if (at < 0) return null;
   const isUnderWay = steps.some(({ from, to }) => from <= at && to > at);
   const isAwaited = steps.some(({ from, toMs }) => from > at && toMs <= own.leftMs);
-  return isUnderWay && isAwaited ? RELEASES_UNAWAITED : null;
+  // Nothing is done by then, but that the first step may have looked; and what is under way is no last step.
+  const acts = steps.slice(1).filter(({ name }) => isWork(name));
+  const isDetached = acts.every(({ to }) => to > at) && acts.some(({ from }) => from > at);
+  return isUnderWay && (isAwaited || isDetached) ? RELEASES_UNAWAITED : null;
 }
 
 /** Whether an acquisition that has timed out continues to ask, acquires the lock later, and does not release it. */

@@ -27,12 +27,14 @@ export async function twoTasks(bench: Bench, hosts: Hosts, how: Understood, ttlM
   const of = (resource: string, lock: LockPlan): LockPlan => ({ ...lock, resources: [resource] });
   const oneByOne = await plays([use(10, ttlMs, 1), of('b', use(2 * ttlMs, ttlMs, 1))]);
   const besides = besidesOf(how, oneByOne);
-  const [value, next] = oneByOne.map(({ trial }) => trial?.value);
-  const sameValue = value !== undefined && value !== '' && value === next ? value : null;
+  // An object may be made for each key.
+  const again = besides.includes('a') ? await plays([use(10, ttlMs, 1), use(2 * ttlMs, ttlMs, 1)]) : [];
+  const sameValue = sameIn(oneByOne) ?? sameIn(again);
   // Who is handed the key with each call is asked by several.
   const isAsked = oneByOne[0]?.held?.result === true && besides.includes('b');
   const [first, second] = isAsked ? await plays([use(10, ttlMs, partMs), use(10 + partMs / 4, ttlMs, 1)]) : [];
-  const letsBothIn = first?.held != null && second?.held != null && second.acquiredMs < first.releasedMs;
+  const isIn = first?.held != null && second?.held != null && second.acquiredMs < first.releasedMs;
+  const letsBothIn = isIn || (besides.includes('a') && (await losesOwn(bench, hosts, how, ttlMs)));
   const none = { besides, keeps: null, sameValue, deletesNext: false, letsBothIn };
   if (besides.length === 0) return none;
   const late = [use(10, ttlMs, 1.5 * ttlMs), use(1.1 * ttlMs, ttlMs, ttlMs)];
@@ -50,6 +52,30 @@ export async function twoTasks(bench: Bench, hosts: Hosts, how: Understood, ttlM
     if (!isFree(await plays([use(10, ttlMs, partMs), second], other))) return { ...none, deletesNext, keeps: resource };
   }
   return { ...none, deletesNext };
+}
+
+/**
+ * Whether two calls of one object work at once, and another process gets in when the first of them is over: the key was that of
+ * both.
+ */
+async function losesOwn(bench: Bench, hosts: Hosts, how: Understood, ttlMs: number): Promise<boolean> {
+  const { plan } = how;
+  if (plan.use !== 'with' || how.nodes > 1 || !plan.path.some(({ kind }) => kind === 'new' || kind === 'call'))
+    return false;
+  const partMs = ttlMs / 4;
+  const clients = [[use(10, ttlMs, 2 * partMs), use(10 + partMs / 4, ttlMs, 1)], [use(10 + partMs, ttlMs, 1)]];
+  const schedule = calm(1, clients, (4 * ttlMs + REST_MS) * 1000);
+  const attempts = await rehearse(bench, hosts, { ...how, plan: { ...plan, isOne: true } }, schedule);
+  const [own, second] = attempts.filter(({ client, held }) => client === 'c1' && held !== null);
+  const other = attempts.find(({ client, held }) => client === 'c2' && held !== null);
+  if (own === undefined || second === undefined || other === undefined) return false;
+  return Math.max(second.acquiredMs, other.acquiredMs) < Math.min(own.releasedMs, own.acquiredMs + 3 * partMs);
+}
+
+/** The value that two acquisitions have stored; `null` where each has one of its own. */
+function sameIn(attempts: readonly Attempt[]): string | null {
+  const [value, next] = attempts.map(({ trial }) => trial?.value);
+  return value !== undefined && value !== '' && value === next ? value : null;
 }
 
 /** Whether the second acquisition of the one process is held while the other process acquires. */

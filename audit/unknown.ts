@@ -107,7 +107,8 @@ export function unknownValue(
       !calls.finds && LOOKS_FOR.test(path)
         ? undefined
         : resultOf(path, plainOf(type, text, now) ?? (isList(type) ? elements(text) : same));
-    return calls.takes === null ? given : awaitable(given, calls.takes);
+    if (calls.takes !== null) return awaitable(given, calls.takes);
+    return IS_PROMISE.test(type) ? Promise.resolve(given) : given;
   };
   const made: unknown = new Proxy(target, {
     get: (_, name) => {
@@ -132,7 +133,7 @@ export function unknownValue(
 
 /** What says of a thing that nothing can be done with it any more. */
 const IS_OVER =
-  /^(?:is)?(?:discontinued|deleted|removed|cancell?ed|closed|disabled|archived|expired|suspended|blocked|banned|revoked|frozen|soldOut)$/i;
+  /^(?:is)?(?:discontinued|deleted|removed|cancell?ed|closed|disabled|archived|expired|suspended|blocked|banned|revoked|frozen|soldOut|settled|paid|billed|invoiced|charged|refunded|shipped|sent|delivered|processed|handled|applied|completed|finished|done)$/i;
 
 /** What looks for something, and may not find it, by its name. */
 export const LOOKS_FOR: RegExp = /(?:^|\.)(?:find|get|load|lookup|has|exists?|existing|is)(?![a-z])[^.]*$/;
@@ -140,6 +141,9 @@ export const LOOKS_FOR: RegExp = /(?:^|\.)(?:find|get|load|lookup|has|exists?|ex
 const OF_LIST = /\.(map|flatMap|forEach|filter|some|every|find|reduce)$/;
 
 const UNTYPED = { fields: [], type: '' } as const;
+
+/** What is more than awaited has the methods of a promise. */
+const IS_PROMISE = /^Promise\b/;
 
 /** What a function returns that gives a number or a text; the type of a method is what it returns. */
 function plainOf(type: string, text: string, number: number): number | string | undefined {

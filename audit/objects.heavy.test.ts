@@ -1,0 +1,131 @@
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { auditFile } from './audit.js';
+import type { AuditResult } from './result.js';
+
+async function audited(text: string, runs = 0): Promise<AuditResult> {
+  const path = join(mkdtempSync(join(tmpdir(), 'lockstep-audit-')), 'lock.ts');
+  writeFileSync(path, text);
+  return auditFile({ path, runs, seed: 's', budgetMs: 60_000 }, () => {});
+}
+
+async function idsOf(text: string, runs = 0): Promise<string[]> {
+  return (await audited(text, runs)).findings.map(({ id }) => id);
+}
+
+const HEAD = `import type { Redis } from 'ioredis';
+import { randomUUID } from 'node:crypto';
+const UNLOCK = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+`;
+
+describe('an object that is made for a key', () => {
+  const mutex = (token: string, acquire: string): string => `${HEAD}
+const ACQUIRE = "${acquire}";
+export function createMutex(redis: Redis, { name, ttlMs = 8_000 }: { name: string; ttlMs?: number }) {
+  const ofObject = randomUUID();
+  return {
+    async runExclusive<T>(work: () => Promise<T>): Promise<T> {
+      const token = ${token};
+      if ((await redis.eval(ACQUIRE, 1, 'mutex:' + name, token, ttlMs)) !== 1) throw new Error('busy');
+      try {
+        return await work();
+      } finally {
+        await redis.eval(UNLOCK, 1, 'mutex:' + name, token);
+      }
+    },
+  };
+}`;
+  const OWN =
+    "local o = redis.call('get', KEYS[1]) if o and o ~= ARGV[1] then return 0 end redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2]) return 1";
+  const NEW = "if redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 1 end return 0";
+
+  it('keeps its own calls apart', async () => {
+    await expect(idsOf(mutex('ofObject', OWN))).resolves.toEqual(['lets-tasks-in']);
+    await expect(idsOf(mutex('randomUUID()', OWN))).resolves.toEqual([]);
+  });
+
+  it('may have one token for them where a key that is there is refused', async () => {
+    await expect(idsOf(mutex('ofObject', NEW))).resolves.not.toContain('lets-tasks-in');
+  });
+});
+
+describe('a lock above clients that it is handed one by one', () => {
+  const quorum = (since: string): string => `${HEAD}
+export class Quorum {
+  private readonly nodes: Redis[];
+  constructor(node1: Redis, node2: Redis, node3: Redis) {
+    this.nodes = [node1, node2, node3];
+  }
+  async acquire(key: string, ttlMs: number): Promise<{ token: string; validUntil: number } | null> {
+    const token = randomUUID();
+    const begun = performance.now();
+    const asked = this.nodes.map((it) => it.set(key, token, 'PX', ttlMs, 'NX').catch(() => null));
+    const granted = (await Promise.all(asked)).filter((it) => it === 'OK').length;
+    const validMs = ttlMs - ${since} - ttlMs / 100 - 2;
+    if (granted >= 2 && validMs > 0) return { token, validUntil: Date.now() + validMs };
+    await this.release(key, token);
+    return null;
+  }
+  async release(key: string, token: string): Promise<void> {
+    await Promise.all(this.nodes.map((it) => it.eval(UNLOCK, 1, key, token).catch(() => 0)));
+  }
+}`;
+
+  it('has a node for each of them', async () => {
+    const { understood, findings } = await audited(quorum('(performance.now() - begun)'), 40);
+    expect(understood.join()).toContain('3 nodes');
+    expect(findings).toEqual([]);
+    await expect(idsOf(quorum('0'), 40)).resolves.not.toEqual([]);
+  });
+});
+
+describe('a function that gives a function that gives a function', () => {
+  it('is called to the end', async () => {
+    const text = `${HEAD}
+export function lockedBy(redis: Redis, ttlMs = 20_000) {
+  return function locked(name: string) {
+    return function wrap<A extends unknown[], R>(work: (...given: A) => Promise<R>) {
+      return async (...given: A): Promise<R> => {
+        const token = randomUUID();
+        if ((await redis.set('l:' + name, token, 'PX', ttlMs, 'NX')) !== 'OK') throw new Error('busy');
+        try {
+          return await work(...given);
+        } finally {
+          await redis.eval(UNLOCK, 1, 'l:' + name, token);
+        }
+      };
+    };
+  };
+}`;
+    const { understood } = await audited(text);
+    expect(understood.join()).toMatch(/runs work under the lock.*its key is "l:a"/);
+  });
+});
+
+describe('an error of a call', () => {
+  const debit = (before: string, after: string): string => `${HEAD}
+export class Ledger {
+  constructor(private readonly redis: Redis) {}
+  async debit(account: string, cents: number, quote: (cents: number) => Promise<number>): Promise<number> {
+    const [key, token] = ['lock:' + account, randomUUID()];
+    if ((await this.redis.set(key, token, 'PX', 8_000, 'NX')) !== 'OK') throw new Error('busy');
+    let released: unknown;
+    try {
+      const left = Number((await this.redis.get('data:' + account)) ?? 0) - cents - (await quote(cents));
+      ${before}
+      return left;
+    } finally {
+      released = await this.redis.eval(UNLOCK, 1, key, token);
+      ${after}
+    }
+  }
+}`;
+
+  it('is none of the release where it is thrown before that', async () => {
+    await expect(idsOf(debit("if (!(left >= 0)) throw new RangeError('too little');", ''), 24)).resolves.toEqual([]);
+    const refused = debit('', "if (released !== 'OK') throw new Error('not released');");
+    await expect(idsOf(refused, 24)).resolves.toContain('rejection');
+  });
+});
