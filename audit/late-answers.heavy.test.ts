@@ -62,3 +62,44 @@ it.each([
 ])('lets pass what %s', async (_, text) => {
   await expect(idsOf(text)).resolves.toEqual([]);
 });
+
+/** The same as an object that the lock is handed, which waits for half a second where nothing else is said. */
+const HANDED = `import net from 'node:net';
+import { randomUUID } from 'node:crypto';
+const UNLOCK = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+export class Wire {
+  pending = [];
+  rest = '';
+  constructor(host, port, timeoutMs = 500) {
+    this.timeoutMs = timeoutMs;
+    this.socket = net.connect({ host, port });
+    this.socket.on('data', (text) => {
+      const lines = (this.rest + text).split('\\r\\n');
+      this.rest = lines.pop();
+      for (const line of lines) this.pending.shift()?.done(line);
+    });
+    this.socket.on('error', () => {});
+  }
+  send(...words) {
+    return new Promise((done, fail) => {
+      const own = { done, fail };
+      this.pending.push(own);
+      setTimeout(() => { this.pending = this.pending.filter((it) => it !== own); fail(new Error('no answer')); }, this.timeoutMs);
+      this.socket.write('*' + words.length + '\\r\\n' + words.map((it) => '$' + Buffer.byteLength(String(it)) + '\\r\\n' + it + '\\r\\n').join(''));
+    });
+  }
+}
+export async function withLock(redis, name, work) {
+  const token = randomUUID();
+  try {
+    if ((await redis.send('SET', name, token, 'NX', 'PX', 10000)) !== '+OK') return false;
+    await work(AbortSignal.timeout(5000));
+    return true;
+  } finally {
+    await redis.send('EVAL', UNLOCK, 1, name, token).catch(() => {});
+  }
+}`;
+
+it('leaves the time-out of a connection that it makes to its default', async () => {
+  expect(await idsOf(HANDED)).toEqual(['answer-of-another-command']);
+});

@@ -102,7 +102,7 @@ async function ownConnection(
   if (opener === undefined && isOnly) return classFor(handed, { exports, shapes, given });
   if (opener === undefined || handed.length === 0) return undefined;
   const [name, connect] = opener;
-  const first: Given = { ...given, key: 'a', ttlMs: FIRST_TTL_MS, token: 'token', unitMs: 1 };
+  const first: Given = { ...given, key: 'a', ttlMs: FIRST_TTL_MS, token: 'token', unitMs: 1, isBare: true };
   const never = new Promise((resolve) => setTimeout(resolve, CONNECTING_MS));
   const made = async (): Promise<unknown> => connect(...argumentsFor(shapes.of(connect, name).parameters, first));
   return Promise.race([made(), never]).catch(() => undefined);
@@ -124,7 +124,7 @@ function madeOf({ exports, shapes, given }: Omit<Loaded, 'begun'>, className: st
   const { parameters, text } = shapes.of(it, className);
   if (parameters.some(({ type }) => type === className)) return undefined;
   if (/\b(?:private|protected) constructor\b|\bextends\s+\w*Error\b/.test(text)) return undefined;
-  const first: Given = { ...given, key: 'a', ttlMs: FIRST_TTL_MS, token: 'token', unitMs: 1 };
+  const first: Given = { ...given, key: 'a', ttlMs: FIRST_TTL_MS, token: 'token', unitMs: 1, isBare: true };
   return Reflect.construct(it, argumentsFor(parameters, first));
 }
 
