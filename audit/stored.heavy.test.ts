@@ -10,7 +10,8 @@ import type { Trial } from './wire.js';
 /** Stands for an acquisition that has read these. */
 const reading = (...reads: readonly string[]): Trial => {
   const sent = reads.map((it) => ({ words: it.split(' '), verb: it.split(' ')[0], key: it.split(' ')[1] }));
-  return { sent: sent.map((it) => ({ ...it, operation: 'read-counter' })) } as unknown as Trial;
+  const names = new Set(['order.seat']);
+  return { sent: sent.map((it) => ({ ...it, operation: 'read-counter' })), names } as unknown as Trial;
 };
 
 it('stores a number, or an object of the type that is read', () => {
@@ -24,6 +25,10 @@ it('stores a number, or an object of the type that is read', () => {
   const untyped = `const card = JSON.parse(text); if (card.state !== 'open' || new Date(card.end) < now) return; card.uses.push(card.left - 1);`;
   expect(storedFor(reading('hgetall card'), [readSource(untyped, 'lock.js')])[0]).toEqual([
     ['HSET', 'card', 'state', 'open', 'end', '2099-01-01T00:00:00.000Z', 'uses', '[]', 'left', '1000'],
+  ]);
+  const record = 'interface Plan { seats: Record<string, string | null> } const plan = JSON.parse(text) as Plan;';
+  expect(storedFor(reading('get plan'), [readSource(record, 'lock.ts')])[0]).toEqual([
+    ['SET', 'plan', JSON.stringify({ seats: { a: null, 'a-order.seat': null } })],
   ]);
   expect(storedFor(reading('hmget card a b'), [])).toEqual([[['HSET', 'card', 'a', '1000', 'b', '1000']]]);
   expect(storedFor(reading(), [])).toEqual([]);

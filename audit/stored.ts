@@ -24,7 +24,7 @@ export function storedFor(trial: Trial | null, sources: readonly SourceFile[]): 
   const own = new Set(sent.filter(({ operation }) => operation !== 'read-counter').map(({ key }) => key));
   const reads = sent.filter(({ verb, key }) => READS.test(verb) && !own.has(key) && key !== '');
   if (reads.length === 0) return [];
-  const object = objectIn(sources);
+  const object = objectIn(sources, ['a', ...[...trial.names].map((it) => `a-${it}`)]);
   const values = [...(object === null ? [] : [JSON.stringify(object)]), String(ENOUGH)];
   return values.map((value) => reads.flatMap(({ words }) => storing(words, value, object ?? {})));
 }
@@ -48,19 +48,32 @@ function storing([verb = '', key = '', ...fields]: readonly string[], value: str
   }
 }
 
-/** An object with all properties of those that are read as JSON; `null` where none is. */
-function objectIn(sources: readonly SourceFile[]): object | null {
+/**
+ * An object with all properties of those that are read as JSON; `null` where none is.
+ *
+ * @param keys - What each call may ask for in a record.
+ */
+function objectIn(sources: readonly SourceFile[], keys: readonly string[]): object | null {
   const made: Record<string, unknown> = {};
   for (const { text, types } of sources) {
     for (const [, ...names] of text.matchAll(TYPED)) {
       const fields = types.get(names.find((it) => it !== undefined) ?? '') ?? [];
-      for (const it of fields) if (!it.isOptional && !it.isFunction) made[it.name] ??= sampleOf(it, text);
+      for (const it of fields)
+        if (!it.isOptional && !it.isFunction) made[it.name] ??= recordOf(it, text, keys) ?? sampleOf(it, text);
     }
     for (const [, name = ''] of text.matchAll(PARSED))
       for (const [, field = ''] of text.matchAll(new RegExp(String.raw`\b${name}\??\.(\w+)`, 'g')))
         made[field] ??= sampleOf({ name: field, type: '', fields: [] }, text);
   }
   return Object.keys(made).length === 0 ? null : made;
+}
+
+/** A record with a value for each of these keys; `undefined` for another type. */
+function recordOf({ name, type }: Parameter, text: string, keys: readonly string[]): unknown {
+  const [, each] = /^(?:Readonly<)?Record<string,\s*([^<>]+)>+$/.exec(type) ?? [];
+  if (each === undefined) return undefined;
+  const value = /\bnull\b/.test(each) ? null : sampleOf({ name, type: each, fields: [] }, text);
+  return Object.fromEntries(keys.map((it) => [it, value]));
 }
 
 /** A value of a property, by its type, and by what is done with it. */
