@@ -60,6 +60,7 @@ describe.each([
   ['sixteenth', 28],
   ['eighteenth', 28],
   ['nineteenth', 20],
+  ['twentieth', 30],
 ] as const)('the %s set of locks as people write them', (set, count) => {
   const locks = locksOf(set);
 
