@@ -1,6 +1,8 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { loadLua } from '../index.js';
 import { Bench, type Client } from '../testing/client.js';
+import { RecordingHost } from './past-run.js';
+import type { ScriptHost } from './redis-library.js';
 
 beforeAll(loadLua);
 
@@ -54,6 +56,16 @@ describe('a script that another server has run with the same words', () => {
     expect(first.ask('EVAL', wrong, '1', 'w')).toContain('not an integer');
     expect(second.ask('EVAL', wrong, '1', 'w')).toBe(':2\r\n');
     expect(first.ask('EVAL', wrong, '1', 'w')).toContain('not an integer');
+  });
+
+  it('is not kept where it sends many commands', () => {
+    const many = "for i = 1, 1000 do redis.call('incr', KEYS[1]) end return redis.call('get', KEYS[1])";
+    for (const server of two()) expect(server.ask('EVAL', many, '1', 'n')).toBe('$4\r\n1000\r\n');
+    const host = new RecordingHost({ call: () => 1, protocol: 2 } as unknown as ScriptHost, [7]);
+    expect([host.call(['incr', 'n']), host.call(['incr', 'n'])]).toEqual([7, 1]);
+    expect([host.isPlain, host.steps.length]).toEqual([true, 2]);
+    for (let i = 0; i < 1_000; i++) host.call(['incr', 'n']);
+    expect([host.isPlain, host.steps.length]).toEqual([false, 64]);
   });
 
   it('draws its own numbers, and is told the time of its own server', () => {

@@ -9,9 +9,13 @@ interface Step {
   readonly reply: Reply;
 }
 
+/** A script that sends more commands is not kept: it may send millions. */
+const MOST_STEPS = 64;
+
 /** What carries out the commands of a script, and keeps them. */
 export class RecordingHost implements ScriptHost {
   readonly steps: Step[] = [];
+  private count = 0;
   /** The run depends on nothing but what the script is given and what its commands are answered. */
   isPlain = true;
   private readonly host: ScriptHost;
@@ -24,9 +28,10 @@ export class RecordingHost implements ScriptHost {
   }
 
   call(argv: readonly string[]): Reply {
-    const { length } = this.steps;
-    const reply = length < this.answers.length ? (this.answers[length] ?? null) : this.host.call(argv);
-    this.steps.push({ argv, reply });
+    const nth = this.count++;
+    const reply = nth < this.answers.length ? (this.answers[nth] ?? null) : this.host.call(argv);
+    if (nth < MOST_STEPS) this.steps.push({ argv, reply });
+    else this.isPlain = false;
     return reply;
   }
 
