@@ -58,17 +58,17 @@ export class Shapes {
   }
 }
 
-/** What was read before: each run makes the functions of a file anew. */
-const read = new Map<string, Shape | null>();
-const MOST_READ = 2_000;
+/** Texts that were parsed before: each run makes the functions of a file again. */
+const known = new Map<string, Shape | null>();
+const MOST_KNOWN = 2_000;
 
-/** The function or class that a text of Node's is; `null` for what is native. */
+/** The function or class of which this is the text (`toString`); `null` for what is native. */
 function outermostIn(text: string): Shape | null {
-  let shape = read.get(text);
-  if (shape !== undefined) return shape;
-  shape = parsed(text);
-  if (read.size >= MOST_READ) read.clear();
-  read.set(text, shape);
+  const before = known.get(text);
+  if (before !== undefined) return before;
+  const shape = parsed(text);
+  if (known.size >= MOST_KNOWN) known.clear();
+  known.set(text, shape);
   return shape;
 }
 

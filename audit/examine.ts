@@ -176,7 +176,8 @@ async function learnt(
   };
   const capacity = await capacityOf(bench, hosts, used, ttlMs);
   const { admits, lastsShare } = capacity;
-  const [lastWork = null] = [...new Set((alone.trial?.works ?? []).map((it) => it.split(' ', 1)[0] ?? ''))].reverse();
+  const works = new Set(alone.trial?.works.map((it) => it.split(' ', 1)[0] ?? ''));
+  const lastWork = [...works].at(-1) ?? null;
   return { known: { ...used, admits, lastsShare, lastWork }, capacity, renewed };
 }
 

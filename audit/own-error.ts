@@ -1,16 +1,19 @@
+import { basename } from 'node:path';
 import { authorsLine } from '../libraries/frames.js';
 import type { Program } from './program.js';
 import { part, syntaxOf, visit } from './syntax.js';
 
-const PLACE = /:(\d+):\d+$/;
+const PLACE = /^(.*):(\d+):\d+$/;
 
 /**
- * Whether a file has thrown an error in a `try` block with a `finally`: the lock is given back after that, and so it is not the
- * release that was refused.
+ * Whether a file has thrown an error in a `try` block with a `finally`: its lock is released after that, and so the error is not one
+ * of the release.
  */
-export function isOfWork({ sources, name }: Program, error: unknown): boolean {
-  const [, line] = PLACE.exec((error instanceof Error ? authorsLine(error) : null) ?? '') ?? [];
-  return line !== undefined && sources.some(({ text }) => isTried(text, name, Number(line)));
+export function isOfWork({ sources }: Program, error: unknown): boolean {
+  const [, path = '', line = ''] = PLACE.exec((error instanceof Error ? authorsLine(error) : null) ?? '') ?? [];
+  const name = basename(path);
+  const source = sources.find(({ shapes }) => shapes.some(({ where }) => basename(where).startsWith(`${name}:`)));
+  return source !== undefined && isTried(source.text, name, Number(line));
 }
 
 function isTried(text: string, name: string, line: number): boolean {

@@ -27,9 +27,8 @@ export async function twoTasks(bench: Bench, hosts: Hosts, how: Understood, ttlM
   const of = (resource: string, lock: LockPlan): LockPlan => ({ ...lock, resources: [resource] });
   const oneByOne = await plays([use(10, ttlMs, 1), of('b', use(2 * ttlMs, ttlMs, 1))]);
   const besides = besidesOf(how, oneByOne);
-  // An object may be made for each key.
-  const again = besides.includes('a') ? await plays([use(10, ttlMs, 1), use(2 * ttlMs, ttlMs, 1)]) : [];
-  const sameValue = sameIn(oneByOne) ?? sameIn(again);
+  const [value, next] = oneByOne.map(({ trial }) => trial?.value);
+  const sameValue = value !== undefined && value !== '' && value === next ? value : null;
   // Who is handed the key with each call is asked by several.
   const isAsked = oneByOne[0]?.held?.result === true && besides.includes('b');
   const [first, second] = isAsked ? await plays([use(10, ttlMs, partMs), use(10 + partMs / 4, ttlMs, 1)]) : [];
@@ -70,12 +69,6 @@ async function losesOwn(bench: Bench, hosts: Hosts, how: Understood, ttlMs: numb
   const other = attempts.find(({ client, held }) => client === 'c2' && held !== null);
   if (own === undefined || second === undefined || other === undefined) return false;
   return Math.max(second.acquiredMs, other.acquiredMs) < Math.min(own.releasedMs, own.acquiredMs + 3 * partMs);
-}
-
-/** The value that two acquisitions have stored; `null` where each has one of its own. */
-function sameIn(attempts: readonly Attempt[]): string | null {
-  const [value, next] = attempts.map(({ trial }) => trial?.value);
-  return value !== undefined && value !== '' && value === next ? value : null;
 }
 
 /** Whether the second acquisition of the one process is held while the other process acquires. */

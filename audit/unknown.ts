@@ -133,7 +133,7 @@ export function unknownValue(
 
 /** What says of a thing that nothing can be done with it any more. */
 const IS_OVER =
-  /^(?:is)?(?:discontinued|deleted|removed|cancell?ed|closed|disabled|archived|expired|suspended|blocked|banned|revoked|frozen|soldOut|settled|paid|billed|invoiced|charged|refunded|shipped|sent|delivered|processed|handled|applied|completed|finished|done)$/i;
+  /^(?:is)?(?:discontinued|deleted|removed|cancell?ed|closed|disabled|archived|expired|suspended|blocked|banned|revoked|frozen|soldOut|settled|paid|billed|invoiced|charged|refunded|shipped|sent|delivered|processed|handled)$/i;
 
 /** What looks for something, and may not find it, by its name. */
 export const LOOKS_FOR: RegExp = /(?:^|\.)(?:find|get|load|lookup|has|exists?|existing|is)(?![a-z])[^.]*$/;

@@ -16,6 +16,7 @@ type Words = readonly string[];
 
 /** What is asked of a server by HTTP, in the form of Upstash. */
 interface Asked {
+  /** How many commands. */
   readonly count: number;
   /** The commands, as they are written to a server. */
   readonly bytes: string;

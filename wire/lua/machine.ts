@@ -3,7 +3,7 @@ import { type Chunk, type Compiled, mayChange, NOT_COMPILED } from './chunk.js';
 import { popReply } from './convert.js';
 import type { Library, Registered } from './library.js';
 import { type LuaModule, luaModule, type Pointer } from './module.js';
-import { PastRun, RecordingHost } from './past-run.js';
+import { type PastRun, RecordingHost } from './past-run.js';
 import { PRELUDE, PRELUDE_NAME } from './prelude.js';
 import { rawLibraries } from './raw.js';
 import type { ScriptHost } from './redis-library.js';
@@ -233,7 +233,7 @@ export class LuaMachine {
     module._lua_rawgeti(state, REGISTRY, compiled.ref);
     const own = { host, name: context.name };
     const reply = this.finish(() => module._lua_pcall(state, 0, 1, 1), own, compiled.mayChange);
-    this.past = host.isPlain && !compiled.mayChange ? new PastRun(chunk, keys, argv, host.steps, reply) : null;
+    this.past = compiled.mayChange ? null : host.pastRun(chunk, keys, argv, reply);
     return reply;
   }
 

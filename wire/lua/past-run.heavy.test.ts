@@ -11,7 +11,7 @@ const two = (): [Client, Client] => [new Bench().connect(), new Bench().connect(
 
 const RELEASE = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
 
-describe('a script that another server has run with the same words', () => {
+describe('a script that another server has run with the same arguments', () => {
   it('does the same where its commands are answered alike', () => {
     const servers = two();
     for (const server of servers) server.ask('SET', 'a', 'mine');
@@ -56,6 +56,18 @@ describe('a script that another server has run with the same words', () => {
     expect(first.ask('EVAL', wrong, '1', 'w')).toContain('not an integer');
     expect(second.ask('EVAL', wrong, '1', 'w')).toBe(':2\r\n');
     expect(first.ask('EVAL', wrong, '1', 'w')).toContain('not an integer');
+  });
+
+  it('is named in its own error', () => {
+    const [first, second] = two();
+    const body = "\nreturn redis.call('incr', KEYS[1])";
+    const answers = ['#!lua', '#!lua flags=allow-stale'].map((shebang, i) => {
+      const server = [first, second][i] ?? first;
+      server.ask('SET', 'w', 'x');
+      return server.ask('EVAL', shebang + body, '1', 'w');
+    });
+    for (const answer of answers) expect(answer).toMatch(/not an integer.* script: [0-9a-f]{40},/);
+    expect(answers[0]).not.toBe(answers[1]);
   });
 
   it('is not kept where it sends many commands', () => {

@@ -35,6 +35,12 @@ export class RecordingHost implements ScriptHost {
     return reply;
   }
 
+  /** The run that has ended with this reply; `null` where it could end in another way, or its reply names the script. */
+  pastRun(chunk: Chunk, keys: readonly string[], argv: readonly string[], reply: Reply): PastRun | null {
+    const isKept = this.isPlain && !(reply instanceof Failure);
+    return isKept ? new PastRun(chunk, keys, argv, this.steps, reply) : null;
+  }
+
   get protocol(): 2 | 3 {
     return this.host.protocol;
   }
@@ -55,8 +61,9 @@ export class RecordingHost implements ScriptHost {
 }
 
 /**
- * A run of a script that came to its end. The same script with the same words, whose commands are answered alike, ends alike:
- * a lock of several nodes sends each of them the same script, and most of them answer it alike.
+ * A run of a script that came to its end. The same script with the same arguments, whose commands are answered alike, ends alike:
+ * a lock of several nodes sends each of them the same script, and most of them answer it alike. A run that ends with an error is
+ * not kept: the error has the SHA-1 of the script with its shebang, which is no part of the text here.
  */
 export class PastRun {
   readonly reply: Reply;
@@ -73,7 +80,7 @@ export class PastRun {
     this.reply = reply;
   }
 
-  /** Whether it was a run of this script, with these words. */
+  /** Whether it was a run of this script, with these arguments. */
   isOf({ text }: Chunk, keys: readonly string[], argv: readonly string[]): boolean {
     return areSame(argv, this.argv) && areSame(keys, this.keys) && text === this.text;
   }
@@ -98,7 +105,7 @@ function areSame(some: readonly string[], others: readonly string[]): boolean {
   return true;
 }
 
-/** Of replies that few locks read it is not asked: they are taken for others. */
+/** Lists, and other replies that few scripts of locks get, count as different: then the script runs. */
 function isSame(one: Reply, other: Reply): boolean {
   if (one === other) return true;
   if (one instanceof Status) return other instanceof Status && one.text === other.text;
