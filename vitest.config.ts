@@ -7,14 +7,17 @@ interface Share {
   readonly sequence: { readonly groupOrder: number };
 }
 
+/** What needs nothing but the processor, in milliseconds: each worker more would only load all modules once more. */
+const QUICK: Share = { maxWorkers: availableParallelism(), sequence: { groupOrder: 0 } };
+
 /**
  * One file more at a time than there are processors: those that wait for servers, browsers and fleets run beside those that
  * need the processor.
  */
-const TOGETHER: Share = { maxWorkers: availableParallelism() + 1, sequence: { groupOrder: 0 } };
+const TOGETHER: Share = { maxWorkers: availableParallelism() + 1, sequence: { groupOrder: 1 } };
 
 /** What measures, or plays schedules in real time for minutes: after the others, so that nothing runs beside it. */
-const ONE_BY_ONE: Share = { maxWorkers: 1, sequence: { groupOrder: 1 } };
+const ONE_BY_ONE: Share = { maxWorkers: 1, sequence: { groupOrder: 2 } };
 
 /** Files of minutes, the longest first. Most are short to read, and without a cache vitest begins with the largest files. */
 const LONGEST: readonly string[] = [
@@ -52,8 +55,8 @@ const LONGER: string[] = [
 ];
 
 /**
- * `npm run check` has `unit`, `libraries` and `mock`, `npm test` has these and all others but `slow`, `long` and
- * `real-long`, which are `npm run test:long`. A file chooses by its name.
+ * `npm run check` has `unit` and `libraries`, `npm test` has these and all others but `slow`, `long` and `real-long`, which
+ * are `npm run test:long`. A file chooses by its name.
  */
 const config: ViteUserConfig = defineConfig({
   // `lockstep-redlock` is its sources, as for the compiler; without a build.
@@ -73,7 +76,7 @@ const config: ViteUserConfig = defineConfig({
       {
         extends: true,
         test: {
-          ...TOGETHER,
+          ...QUICK,
           name: 'unit',
           // Most of the time of a quick file goes into loading its modules, and these files change nothing global.
           isolate: false,
@@ -87,7 +90,7 @@ const config: ViteUserConfig = defineConfig({
       {
         extends: true,
         test: {
-          ...TOGETHER,
+          ...QUICK,
           name: 'libraries',
           // All of them replace the same globals, once; clients take most of a second to load.
           isolate: false,
