@@ -136,7 +136,7 @@ const config: ViteUserConfig = defineConfig({
           ...TOGETHER,
           name: 'slow',
           include: [
-            '{core,deviations,scenarios,sim,properties,search,explore,advise,wire,libraries,audit,campaign,cli,bench,test}/**/*.slow.test.ts',
+            '{core,deviations,scenarios,sim,properties,search,explore,advise,report,wire,libraries,audit,campaign,cli,bench,test}/**/*.slow.test.ts',
           ],
         },
       },

@@ -18,8 +18,8 @@ test('every quick command of the README that needs no Redis ends as it says', as
     'check --faults crash=1 --restart-delay 0': 1,
     'check --exceed restart-delay': 1,
   };
-  // Maps and explorations are made in doc-searches.prop.test.ts.
-  for (const command of commands.filter((it) => !/^(bench|mutants|sweep|explore)|--real/.test(it))) {
+  // Maps and explorations are made in doc-searches.slow.test.ts; others need servers.
+  for (const command of commands.filter((it) => !/^(bench|chaos|mutants|sweep|explore)|--real/.test(it))) {
     const argv = command.split(' ');
     const runs = command in expected ? '500' : '100';
     const quick = argv[0] === 'check' ? [...argv, '--runs', runs] : argv;

@@ -17,7 +17,7 @@ describe.each(Object.entries(SOCKET_CLIENTS))('a lock above %s, which opens its 
   });
 
   it('passes where it releases only what is its own', async () => {
-    // What breaks the connections of this one breaks its lock: see `false-lock.prop.test.ts`.
+    // What breaks the connections of this one breaks its lock: see `false-lock.slow.test.ts`.
     const faults = id === 'node-redis 5' ? { faults: { loss: 0.05, delay: 0.1, partition: 2, pause: 1 } } : {};
     const { claims, runs } = await expectSafe(makeFor('own'), { runs: 13, nodes: 5, reportTo, ...faults });
     expect([runs, claims > 13]).toEqual([13, true]);
