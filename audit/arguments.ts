@@ -197,6 +197,8 @@ function argumentFor(parameter: Parameter, given: Given, isRelease: boolean): un
       if (isRelease && typeof given.held !== 'boolean' && given.named?.includes(name) !== true)
         return needed(given.held ?? unknownFor(parameter));
       return needed(unknownFor(parameter));
+    case 'delay':
+      return needed(/^every/i.test(name) ? PERIOD_MS / (unitIn(name) ?? 1) : SETTINGS.delay);
     default:
       return role in SETTINGS ? needed(SETTINGS[role as keyof typeof SETTINGS]) : serverFor(role, parameter, given);
   }
@@ -212,6 +214,9 @@ const SETTINGS = {
   share: 0.01,
   number: 1,
 } as const satisfies Partial<Record<Role, unknown>>;
+
+/** A schedule has a slot each so many ms: in a hold of days, these are still few. */
+const PERIOD_MS = 25_000;
 
 /** Where the servers are, or what speaks to them. */
 function serverFor(role: Role, parameter: Parameter, given: Given): unknown {
@@ -341,6 +346,7 @@ function subjectFor(fields: readonly Parameter[], given: Given, path: string): u
     // The type of a method is what it returns.
     if (isFunction && literal === undefined) continue;
     if (literal !== undefined) made[name] = isFunction ? () => literal : literal;
+    else if (roleOf(field) === 'time') made[name] = timeFor(field);
     else if (name === 'url')
       made[name] =
         `${OTHER_URL}/${keyAt(own, given)}?${new URLSearchParams(Object.fromEntries(queries.map((it) => [it, textFor(it, keyAt(it, given))])))}`;

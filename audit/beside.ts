@@ -1,13 +1,21 @@
 import type { Fault } from '../scenarios/index.js';
 import type { Defect } from './defect.js';
 import { staleStore } from './handed-store.js';
+import { dropsTtl } from './leavings.js';
 import type { Bench } from './load.js';
 import { oppositeCalls } from './opposite.js';
 import { partDefect } from './parts.js';
 import { nameOfPlan, type Plan, whereOf } from './plan.js';
 import { type Played, played } from './played.js';
 import { type Attempt, calm, delayed, REST_MS, rehearse, use } from './rehearsal.js';
-import { keyTooNarrow, LETS_CALLS_IN, RELEASES_REFUSED, STALE_READ, valueOfProcess } from './shown-defects.js';
+import {
+  DROPS_TTL,
+  keyTooNarrow,
+  LETS_CALLS_IN,
+  RELEASES_REFUSED,
+  STALE_READ,
+  valueOfProcess,
+} from './shown-defects.js';
 import { withStored } from './stored.js';
 import { isWork, keptLate, type Runnable } from './targeted.js';
 import { isSameValue, type Touch, touchesIn } from './touches.js';
@@ -49,12 +57,20 @@ export async function functionDefects(subject: Runnable, plans: readonly Plan[])
       (await ofOtherCalls(own, plan)) ??
       (await oppositeCalls(own, plan)) ??
       (await staleStore(own, plan)) ??
+      (await ttlDropped(own, plan)) ??
       (await partDefect(own, plan));
     if (defect === null) continue;
     found.push({ ...defect, where: whereOf(subject.bench.program, plan) });
     break;
   }
   return found;
+}
+
+/** Whether a function sets its key again without a TTL, where the lock by itself does not. */
+async function ttlDropped({ bench, hosts, how }: Runnable, plan: Plan): Promise<Defect | null> {
+  const ttlMs = how.fixedTtlMs ?? GAP_MS;
+  const isOwn = how.plan.use !== 'handler' && (await dropsTtl(bench, hosts, { ...how, plan }, ttlMs));
+  return isOwn && !(await dropsTtl(bench, hosts, how, ttlMs)) ? DROPS_TTL : null;
 }
 
 /** The same with what a function reads stored, where it does more then. */

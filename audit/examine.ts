@@ -142,7 +142,7 @@ export async function examine(
       deletesLate: known.releases && nodesAreOne(known) && (await deletesLate(bench, hosts, known, ttlMs)),
       dropsTtl: known.releases && (await dropsTtl(bench, hosts, known, ttlMs)),
       textOf: (said) => textIn(bench, said),
-      mistakesAnswers: hasOwnConnections(bench.program) && (await mistakesAnswers(bench, hosts, known, ttlMs)),
+      mistakesAnswers: hasOwnConnections(bench.program) && (await mistakesAnswers(subject)),
       ...(await untoldOf(subject, alone.trial?.loops ?? false)),
       shown: await targetedDefects(subject),
       next,

@@ -3,7 +3,7 @@ import { once } from './parts.js';
 import { nameOfPlan, type Plan } from './plan.js';
 import { heldNow } from './rehearsal.js';
 import { STALE_READ } from './shown-defects.js';
-import { isWork, type Runnable } from './targeted.js';
+import { isWork, ownerOf, type Runnable } from './targeted.js';
 
 /** A call of something that a function was handed, while it has the lock. */
 interface Call {
@@ -55,9 +55,4 @@ async function callsWith(
 function numbersIn(given: readonly unknown[]): readonly number[] {
   const parts = given.flatMap((it) => (typeof it === 'object' && it !== null ? Object.values(it) : [it]));
   return parts.filter((it) => typeof it === 'number');
-}
-
-/** What a method is called on, by the name of the call. */
-function ownerOf(name: string): string {
-  return name.slice(0, name.lastIndexOf('.') + 1);
 }

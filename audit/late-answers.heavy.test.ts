@@ -63,6 +63,29 @@ it.each([
   await expect(idsOf(text)).resolves.toEqual([]);
 });
 
+/** What it has given up, it does not take back: the key stays until its TTL is over, and another key is given wrongly. */
+const leaving = (late: string): string =>
+  socketLock(late, 400).replace(
+    `  try {
+    if ((await send('SET', name, token, 'NX', 'PX', ttlMs)) !== '+OK') return false;`,
+    `  if ((await send('SET', name, token, 'NX', 'PX', ttlMs)) !== '+OK') return false;
+  try {`,
+  );
+/** The same for a function that works on what it is handed. */
+const seating = (late: string): string =>
+  `${leaving(late)}
+export async function seat(lobby, name) {
+  return withLock(name, 9000, async () => { await lobby.saveRoster(await lobby.roster(name)); });
+}`.replace('export async function withLock', 'async function withLock');
+
+it.each([
+  ['hands over', leaving],
+  ['does its own work', seating],
+])('finds that one that %s takes the late answer for another key', async (_, lock) => {
+  expect(await idsOf(lock('pending = pending.filter((it) => it !== own);'))).toEqual(['answer-of-another-command']);
+  expect(await idsOf(lock('if (pending.includes(own)) to.destroy();'))).toEqual([]);
+});
+
 /** The same as an object that the lock is handed, which waits for half a second where nothing else is said. */
 const HANDED = `import net from 'node:net';
 import { randomUUID } from 'node:crypto';

@@ -1,8 +1,6 @@
-import type { Schedule } from '../scenarios/index.js';
-import type { Hosts } from './hosts.js';
-import type { Bench } from './load.js';
-import type { Understood } from './plan.js';
+import type { LockPlan, Schedule } from '../scenarios/index.js';
 import { type Attempt, calm, delayed, REST_MS, rehearse, use } from './rehearsal.js';
+import { isWork, nameOfCall, type Subject } from './targeted.js';
 
 /** Answers are late for so long, ms: longer than most programs wait for one. */
 const LATE_MS: readonly number[] = [2_500, 12_000];
@@ -16,28 +14,37 @@ const FIRST_MS = 1_000;
  * Whether a client that asks again while the answers to it are late takes one of them for that to a later command, and so has
  * the lock beside another: what was sent and given up is answered all the same.
  */
-export async function mistakesAnswers(bench: Bench, hosts: Hosts, how: Understood, ttlMs: number): Promise<boolean> {
+export async function mistakesAnswers({ bench, hosts, how, ttlMs, alone }: Subject): Promise<boolean> {
   if (how.nodes > 1 || how.admits > 1 || how.counts) return false;
-  for (const lateMs of LATE_MS) {
-    const attempts = await rehearse(bench, hosts, how, withLateAnswers(ttlMs, lateMs));
+  // Who leaves its key behind where it gives up may still be given another one.
+  for (const [lateMs, key] of LATE_MS.flatMap((it) => [[it, 'a'] as const, [it, 'b'] as const])) {
+    const attempts = await rehearse(bench, hosts, how, withLateAnswers(ttlMs, lateMs, key));
     const held = attempts.filter((it) => it.held !== null);
-    const isBeside = (own: Attempt): boolean =>
+    const isBeside = (atMs: number): boolean =>
       held.some(
         ({ client, acquiredMs, releasedMs }) =>
-          client === 'c2' &&
-          own.acquiredMs > acquiredMs &&
-          own.acquiredMs < Math.min(releasedMs, acquiredMs + ttlMs / 2),
+          client === 'c2' && atMs > acquiredMs && atMs < Math.min(releasedMs, acquiredMs + ttlMs / 2),
       );
-    if (held.some((it) => it.client === 'c1' && it.trial?.isGranted === false && isBeside(it))) return true;
+    const refused = attempts.filter((it) => it.client === 'c1' && it.trial?.isGranted === false);
+    if (refused.some((it) => isBeside(it.acquiredMs) || (hasWorked(it, alone) && isBeside(it.returnedMs)))) return true;
   }
   return false;
 }
 
-function withLateAnswers(ttlMs: number, lateMs: number): Schedule {
+/** Whether a function has called all that it calls as its own work when it has the lock. */
+function hasWorked({ trial }: Attempt, alone: Attempt): boolean {
+  const works = alone.trial?.works ?? [];
+  const called = trial?.calls.map(nameOfCall) ?? [];
+  return works.some(isWork) && works.every((it) => called.includes(nameOfCall(it)));
+}
+
+/** @param key - What it asks for shortly before the answers come, and the other client asks for. It has asked for `a` before. */
+function withLateAnswers(ttlMs: number, lateMs: number, key: string): Schedule {
   const endMs = FIRST_MS + lateMs;
-  // It has connected before. It is granted the key, gives up, takes the key back, and asks again shortly before the answers come.
-  const own = [10, FIRST_MS, ...AGAIN_MS.map((it) => endMs - it)].map((atMs) => use(atMs, ttlMs, 1));
-  const others = Array.from({ length: ASKS }, (_, i) => use(FIRST_MS + 20 + (i * lateMs) / ASKS, ttlMs, ttlMs / 2));
+  const asks = (atMs: number, holdMs: number): LockPlan => ({ ...use(atMs, ttlMs, holdMs), resources: [key] });
+  // It has connected before. It is granted the key, gives up, takes the key back if it does so, and asks again.
+  const own = [...[10, FIRST_MS].map((atMs) => use(atMs, ttlMs, 1)), ...AGAIN_MS.map((it) => asks(endMs - it, 1))];
+  const others = Array.from({ length: ASKS }, (_, i) => asks(FIRST_MS + 20 + (i * lateMs) / ASKS, ttlMs / 2));
   const schedule = calm(1, [own, others], (endMs + 4 * ttlMs + REST_MS) * 1000);
   return { ...schedule, faults: [delayed('n0', 'c1', FIRST_MS, lateMs)] };
 }

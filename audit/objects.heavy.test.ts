@@ -51,6 +51,25 @@ export function createMutex(redis: Redis, { name, ttlMs = 8_000 }: { name: strin
   });
 });
 
+it('may be made with a shorter TTL, before it is used', async () => {
+  const text = `${HEAD}
+export function installCommands(redis: Redis): void {
+  redis.defineCommand('takeImage', { numberOfKeys: 1, lua: "if redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 1 end return 0" });
+}
+export class Image {
+  constructor(private redis: Redis, private model: string, private ttl = 60_000) {}
+  async replace(build: () => Promise<string>): Promise<void> {
+    const [key, token] = ['fw:' + this.model, randomUUID()];
+    for (let i = 0; (await (this.redis as any).takeImage(key, token, this.ttl)) !== 1; i++) {
+      if (i === 40) throw new Error('still in use');
+      await new Promise((done) => setTimeout(done, 500));
+    }
+    try { await build(); } finally { await this.redis.eval(UNLOCK, 1, key, token); }
+  }
+}`;
+  await expect(idsOf(text)).resolves.toEqual([]);
+});
+
 describe('a lock above clients that it is handed one by one', () => {
   const quorum = (since: string): string => `${HEAD}
 export class Quorum {

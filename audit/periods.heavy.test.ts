@@ -86,3 +86,49 @@ it.each([
   expect(understood).toContain(key);
   expect(ids).toEqual([]);
 });
+
+/** Runs a task in each slot of a schedule, in one process of all. */
+const scheduled = (failed: string): string => `import Redis from 'ioredis';
+const redis = new Redis(process.env.REDIS_URL, { maxRetriesPerRequest: 1 });
+redis.on('error', () => {});
+async function runSlot(job, slot, task) {
+  let mine = false;
+  try {
+    mine = (await redis.set('cron:' + job + ':' + slot, 'me', 'EX', 86400, 'NX')) === 'OK';
+  } catch { ${failed} }
+  if (mine) await task(slot);
+}
+export function every(job, everyMs, task) {
+  let [timer, stopped] = [null, false];
+  const arm = (slot) => {
+    if (stopped) return;
+    timer = setTimeout(() => { void runSlot(job, slot, task); arm(slot + everyMs); }, Math.max(0, slot - Date.now()));
+  };
+  arm((Math.floor(Date.now() / everyMs) + 1) * everyMs);
+  return () => { stopped = true; clearTimeout(timer); };
+}`;
+
+it('waits for the slot of a schedule, and stops that when the task is done', async () => {
+  const said = await saidOf(scheduled('return;'));
+  expect(said.understood).toContain('every (lock.ts:11) runs work under the lock');
+  expect(said.ids).toEqual([]);
+  await expect(saidOf(scheduled('mine = true;'))).resolves.toMatchObject({ ids: ['fails-open-on-error'] });
+});
+
+it.each([
+  ['a date', 'Date', 'at'],
+  ['a text', '{ at: string }', 'new Date(at.at)'],
+])('hands the time of a slot over as %s', async (_, type, date) => {
+  const text = `import type { Redis } from 'ioredis';
+export async function once(redis: Redis, name: string, at: ${type}, job: () => Promise<void>) {
+  const due = ${date};
+  if (Date.now() - due.getTime() > 3_600_000) return 'too late';
+  const slot = due.toISOString().slice(0, 10);
+  if ((await redis.set('cron:' + name + ':' + slot, 'me', 'EX', 604_800, 'NX')) !== 'OK') return 'skipped';
+  await job();
+  return 'ran';
+}`;
+  const said = await saidOf(text);
+  expect(said.understood).toContain('its key is "cron:a:2033-05-18"');
+  expect(said.ids).toEqual([]);
+});

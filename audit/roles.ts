@@ -65,7 +65,7 @@ const NAMES: readonly (readonly [Role, RegExp])[] = [
   ['logger', /^(?:log|logger|console|metrics|tracer|telemetry)$/i],
   ['permits', /^(?:max_?)?(?:permits?|slots?|concurren\w*|parallel\w*|holders|limit)$/i],
   ['retries', /retr(?:y|ies)(?:Count|Max|Limit)?$|attempts?$|^tries$|max(?:Retr|Attempt|Tr)/i],
-  ['delay', /(?:delay|interval|backoff|jitter|pollMs|every|sleep)/i],
+  ['delay', /(?:delay|interval|backoff|jitter|pollMs|every|sleep|margin|slack|headroom|grace|cushion)/i],
   ['patience', /(?:node|server|redis|command|cmd|request|reply|response|call|op|connect|socket|network)_?timeout/i],
   ['patience', /(?:wait|acquireTimeout|acquisitionTimeout|deadline|patience|blockFor|maxWait|giveUp)/i],
   [
@@ -108,7 +108,7 @@ export function roleOf(parameter: Parameter, isRelease = false): Role {
   const isText = /^(?:readonly\s+)?string\b(?!\s*\[)/.test(type);
   const isNumber = /^number\b(?!\s*\[)/.test(type);
   if (parameter.isCallback === true) return 'callback';
-  if (parameter.isTime === true && (type === '' || isText || isNumber || type === 'Date')) return 'time';
+  if (type === 'Date' || (parameter.isTime === true && (type === '' || isText || isNumber))) return 'time';
   if (name === 'env' || /\bProcessEnv\b/.test(type)) return 'environment';
   if (/\bPropertyDescriptor\b/.test(type) || /^(?:property)?_?descriptor$/i.test(name)) return 'descriptor';
   if (isResponse(parameter)) return 'response';

@@ -54,6 +54,27 @@ export function readSource(text: string, name: string): SourceFile {
   return new Reader(text, name).read(program);
 }
 
+/** The same where a parameter without a type is known for a function because a function of the file that it is handed on to calls it. */
+function withHandedOn(shapes: readonly Shape[]): readonly Shape[] {
+  const callers = shapes.filter(({ name, parameters }) => name !== '' && parameters.some((it) => it.isFunction));
+  const isCalled = (text: string, parameter: string): boolean =>
+    callers.some(({ name, parameters }) =>
+      [
+        ...text.matchAll(new RegExp(String.raw`(?<![\w$])${name.replaceAll('$', String.raw`\$`)}\(([^()]*)\)`, 'g')),
+      ].some(([, list = '']) =>
+        list.split(',').some((it, i) => it.trim() === parameter && parameters[i]?.isFunction === true),
+      ),
+    );
+  return shapes.map((shape) => ({
+    ...shape,
+    parameters: shape.parameters.map((it) =>
+      it.type === '' && !it.isFunction && it.name !== '' && isCalled(shape.text, it.name)
+        ? { ...it, isFunction: true }
+        : it,
+    ),
+  }));
+}
+
 class Reader {
   private readonly text: string;
   private readonly file: string;
@@ -89,7 +110,8 @@ class Reader {
     this.look(program, null, null);
     const names = parts(program, 'body').flatMap((it) => topNames(it));
     const types = new Map([...this.objects].map(([name, all]) => [name, all.map((it) => this.fieldOfType(it, 0))]));
-    return { text: this.text, shapes: this.shapes, types, names, imports: imports.filter((it) => it !== '') };
+    const shapes = withHandedOn(withHandedOn(this.shapes));
+    return { text: this.text, shapes, types, names, imports: imports.filter((it) => it !== '') };
   }
 
   private noteObject(node: SyntaxNode, members: readonly SyntaxNode[]): void {
@@ -179,7 +201,11 @@ class Reader {
         : ofType.length > 0
           ? ofType
           : fieldsRead(name, body);
-    const fields = read.map((it) => (opens(body, name, it.name) ? { ...it, opens: true } : it));
+    const fields = read.map((it) => ({
+      ...it,
+      opens: it.opens || opens(body, name, it.name),
+      isTime: it.isTime || isTime(body, name, it.name),
+    }));
     const isMade = fields.some((it) => it.name === 'map') && MAKES_CLIENTS.test(this.textOf(body));
     const written = this.textOf(annotation);
     const type = this.clients.get(written) ?? (written || (isMade ? this.addressesIn(body) : ''));

@@ -1,7 +1,8 @@
 import type { Bench, Stored } from './load.js';
 import type { Parameter } from './parameter.js';
 import type { SourceFile } from './shapes.js';
-import { isWork } from './targeted.js';
+import { isWork, nameOfCall } from './targeted.js';
+import { LOOKS_FOR } from './unknown.js';
 import type { Trial } from './wire.js';
 
 /** Enough of whatever is counted. */
@@ -132,7 +133,11 @@ async function withNothingFound<R extends Ran>(
   run: () => Promise<R | null>,
 ): Promise<R | null> {
   const worksIn = ({ trial }: Ran): number => trial?.works.filter(isWork).length ?? 0;
-  if (before.trial?.isGranted !== true || before.trial.works.length === 0) return null;
+  const { trial } = before;
+  // What it looks for may be what it has already done.
+  const looks =
+    trial?.isGranted === true ? trial.works.length > 0 : trial?.calls.some((it) => LOOKS_FOR.test(nameOfCall(it)));
+  if (!looks) return null;
   bench.finds = false;
   const again = await run();
   if (again !== null && isBetter(again, before) && worksIn(again) > worksIn(before)) return again;

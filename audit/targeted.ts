@@ -19,6 +19,7 @@ import {
   UNHEEDED_XX,
 } from './shown-defects.js';
 import { type Touch, touchesIn } from './touches.js';
+import { LOOKS_FOR } from './unknown.js';
 import type { Trial } from './wire.js';
 
 /** A lock, and what is needed to run it. */
@@ -48,6 +49,7 @@ export async function targetedDefects(subject: Subject): Promise<readonly Defect
     [used !== 'handler' && isSingle && how.besides.includes('b'), () => deletesUnwatched(subject)],
     [used === 'with' && how.releases && isSingle, () => doesTwice(subject)],
     [used !== 'pair' && how.releases && isSingle, () => repeatsAfterWait(subject)],
+    [used === 'handler' && how.releases && isSingle && !subject.bench.finds, () => looksOnlyBefore(subject)],
   ];
   const found: Defect[] = [];
   for (const [isAbout, shown] of shows) {
@@ -293,6 +295,40 @@ async function repeatsAfterWait(subject: Subject): Promise<Defect | null> {
     : LOOKS_BEFORE;
 }
 
+/** The name of what was called, without what that was told. */
+export function nameOfCall(call: string): string {
+  return call.split(' ', 1)[0] ?? '';
+}
+
+/** What a method was called on, by the name of the call. */
+export function ownerOf(name: string): string {
+  return name.slice(0, name.lastIndexOf('.') + 1);
+}
+
+/** What says that doing work twice does no harm. */
+const SAYS_SAFE = /\bunique\b|idempot|on conflict/i;
+
+/**
+ * Whether a call that waits for the lock of another works on what it is handed again, where it has looked there before it asked, and not
+ * since: where the look finds something, nothing is done.
+ */
+async function looksOnlyBefore(subject: Subject): Promise<Defect | null> {
+  const { bench, ttlMs } = subject;
+  const workMs = ttlMs / 32;
+  const [own, waiter] = await twoCalls(subject, 10 + workMs / 2, workMs);
+  const { trial } = waiter?.attempt ?? {};
+  if (own?.works !== true || waiter?.works !== true || trial?.isGranted !== true || trial.refusals === 0) return null;
+  if (bench.program.sources.some(({ text }) => SAYS_SAFE.test(text))) return null;
+
+  const before = trial.calls.slice(0, trial.calls.length - trial.works.length).map(nameOfCall);
+  const inside = trial.works.filter((it) => !SAFE_TWICE.test(it)).map(nameOfCall);
+  const isOnlyBefore = (look: string): boolean => {
+    const same = inside.filter((it) => ownerOf(it) === ownerOf(look));
+    return same.length > 0 && same.every(isWork);
+  };
+  return before.some((it) => LOOKS_FOR.test(it) && isOnlyBefore(it)) ? LOOKS_BEFORE : null;
+}
+
 /**
  * Whether it keeps what its work gives for less than an hour, and answers from that meanwhile: who does the work a second time, as
  * one that does not wait for the lock for longer, loses time alone.
@@ -306,8 +342,16 @@ export async function isCache(subject: Subject): Promise<boolean> {
   return later?.isCalled === true;
 }
 
-/** Two calls for one key by two processes, the first of which works for a quarter of the TTL. */
-async function twoCalls(subject: Subject, laterMs: number): Promise<readonly (Repeat | undefined)[]> {
+/**
+ * Two calls for one key by two processes, the second of which is made so much later.
+ *
+ * @param workMs - What each part of the work takes. Default: a quarter of the TTL.
+ */
+async function twoCalls(
+  subject: Subject,
+  laterMs: number,
+  workMs: number = subject.ttlMs / 4,
+): Promise<readonly (Repeat | undefined)[]> {
   const { ttlMs, how } = subject;
   const isHanded = how.plan.use === 'with';
   const work = workOf(subject);
@@ -315,8 +359,8 @@ async function twoCalls(subject: Subject, laterMs: number): Promise<readonly (Re
   const heard = (given: readonly unknown[]): void => {
     isSafe ||= given.some((it) => typeof it === 'object' && it !== null && SAFE_TWICE.test(Object.keys(it).join(' ')));
   };
-  const takes = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, ttlMs / 4));
-  const first = use(10, ttlMs, isHanded ? ttlMs / 4 : 1);
+  const takes = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, workMs));
+  const first = use(10, ttlMs, isHanded ? workMs : 1);
   const ways = isHanded ? {} : { naturally: true, takes, heard };
   const attempts = await plays(subject, [[first], [use(laterMs, ttlMs, 1)]], [], ways);
   return ['c1', 'c2'].map((client) => {

@@ -68,7 +68,9 @@ async function losesOwn(bench: Bench, hosts: Hosts, how: Understood, ttlMs: numb
   const [own, second] = attempts.filter(({ client, held }) => client === 'c1' && held !== null);
   const other = attempts.find(({ client, held }) => client === 'c2' && held !== null);
   if (own === undefined || second === undefined || other === undefined) return false;
-  return Math.max(second.acquiredMs, other.acquiredMs) < Math.min(own.releasedMs, own.acquiredMs + 3 * partMs);
+  // What was made once may have a TTL of its own.
+  const endMs = own.acquiredMs + (own.trial?.ttlMs ?? ttlMs) - partMs;
+  return Math.max(second.acquiredMs, other.acquiredMs) < Math.min(own.releasedMs, endMs);
 }
 
 /** Whether the second acquisition of the one process is held while the other process acquires. */

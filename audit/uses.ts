@@ -87,12 +87,14 @@ export function opens(body: SyntaxNode | null, ...path: readonly string[]): bool
   return found;
 }
 
-/** Whether a function makes a date of what has this name, or subtracts it from the time: `new Date(planned)`, `Date.now() - planned`. */
-export function isTime(body: SyntaxNode | null, name: string): boolean {
+/**
+ * Whether a function makes a date of what has this name, or of a property of it, or subtracts it from the time: `new Date(planned)`,
+ * `Date.now() - job.planned`.
+ */
+export function isTime(body: SyntaxNode | null, ...path: readonly string[]): boolean {
   let found = false;
-  if (body === null || name === '') return found;
-  const isMeant = (node: SyntaxNode | null | undefined): boolean =>
-    node?.type === 'Identifier' && nameOf(node) === name;
+  if (body === null || path.includes('')) return found;
+  const isMeant = (node: SyntaxNode | null | undefined): boolean => chainOf(node ?? null).join('.') === path.join('.');
   visit(body, (node) => {
     const isDate = node.type === 'NewExpression' && nameOf(part(node, 'callee')) === 'Date';
     found ||= isDate && parts(node, 'arguments').length === 1 && isMeant(parts(node, 'arguments')[0]);

@@ -21,7 +21,7 @@ export interface Entered {
   leave(error?: Error): Promise<unknown>;
 }
 
-/** A call that has returned nothing may begin its work so much later, ms of simulated time. */
+/** A call that has returned nothing, or how to stop what it has begun, may begin its work so much later, ms of simulated time. */
 const LATER_MS = 30_000;
 
 /**
@@ -43,11 +43,15 @@ export async function enter(shapes: Shapes, target: Target, base: Given): Promis
     return values;
   };
   let isSilent = false;
+  let stop = (): unknown => undefined;
   const done = (async () => {
     const returned = target.it.apply(target.owner, argumentsOf(target.parameters));
-    isSilent = returned === undefined;
-    const decorated = decoratedBy(await returned, descriptor, work);
-    if (decorated === null) return returned;
+    const result = await returned;
+    const stops = stopIn(result);
+    isSilent = returned === undefined || stops !== null;
+    stop = stops ?? stop;
+    const decorated = stops === null ? decoratedBy(result, descriptor, work) : null;
+    if (decorated === null) return result;
     // A wrapper gives a function that does the work.
     return await decorated.apply({}, argumentsOf(shapes.of(decorated, '').parameters));
   })();
@@ -58,7 +62,10 @@ export async function enter(shapes: Shapes, target: Target, base: Given): Promis
   });
   over.catch(() => {});
   const entered = await Promise.race([begun, over]);
-  if (entered === null) return null;
+  if (entered === null) {
+    stop();
+    return null;
+  }
   const isNew = (it: object, name: string): boolean => handed.get(it)?.includes(name) === false;
   const added = [...handed.keys()].flatMap((it) =>
     Object.keys(it).flatMap((name) => (isNew(it, name) ? [Reflect.get(it, name) as unknown] : [])),
@@ -71,6 +78,7 @@ export async function enter(shapes: Shapes, target: Target, base: Given): Promis
     leave: async (error) => {
       leave(error);
       response.end();
+      stop();
       return done;
     },
   };
@@ -105,6 +113,18 @@ function workOf(type: string): Work {
     return ended;
   };
   return { work, begun, leave: (error) => leaves(error) };
+}
+
+/** What a function does that ends timers. */
+const ENDS_TIMERS = /\bclear(?:Timeout|Interval)\(|\bstop(?:ped|ping)?\s*=|\.(?:abort|stop|cancel)\(/;
+
+/** How a schedule is stopped that a call has begun: by the function that it returns, or a method of what it returns; `null` for none. */
+function stopIn(result: unknown): (() => unknown) | null {
+  if (typeof result === 'function')
+    return result.length === 0 && ENDS_TIMERS.test(String(result)) ? (result as () => unknown) : null;
+  if (typeof result !== 'object' || result === null) return null;
+  const name = ['stop', 'cancel'].find((it) => typeof Reflect.get(result, it) === 'function');
+  return name === undefined ? null : () => Reflect.apply(Reflect.get(result, name), result, []);
 }
 
 /** What a wrapper or a decorator has made of the work; `null` where it has made nothing. */

@@ -61,6 +61,7 @@ describe.each([
   ['eighteenth', 28],
   ['nineteenth', 20],
   ['twentieth', 30],
+  ['twenty-first', 30],
 ] as const)('the %s set of locks as people write them', (set, count) => {
   const locks = locksOf(set);
 

@@ -33,6 +33,8 @@ export class NodeKeyspace implements Keyspace {
   /** Whether a key was there when it was looked at last: nodes drop by themselves what has expired or is lost. */
   private readonly seen = new Map<string, boolean>();
   private readonly collections = new Collections();
+  /** The numbers of keys in this run: some programs have a key for each instant. */
+  private readonly indexes = new Map<string, number>();
 
   private get at(): Site {
     if (this.site === null) throw new Error('a key without a node');
@@ -45,7 +47,11 @@ export class NodeKeyspace implements Keyspace {
   }
 
   private indexOf(key: string): number {
-    return this.at.names.keyOf(fromBytes(key));
+    const known = this.indexes.get(key);
+    if (known !== undefined) return known;
+    const index = this.at.names.keyOf(fromBytes(key));
+    this.indexes.set(key, index);
+    return index;
   }
 
   find(key: string): Entry | undefined {

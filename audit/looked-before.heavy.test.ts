@@ -1,0 +1,82 @@
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { auditFile } from './audit.js';
+
+/** What using a lock without faults finds; nothing is searched. */
+async function idsOf(text: string): Promise<string[]> {
+  const path = join(mkdtempSync(join(tmpdir(), 'lockstep-audit-')), 'lock.ts');
+  writeFileSync(path, text);
+  const { findings } = await auditFile({ path, runs: 0, seed: '', budgetMs: 1_000 }, () => {});
+  return findings.map(({ id }) => id);
+}
+
+/** Books an event that may come twice: `looks` before it waits for the lock, `inside` it, and appends by this method. */
+const booking = (looks: string, inside: string, append = 'append'): string => `import { randomUUID } from 'node:crypto';
+import type { Redis } from 'ioredis';
+const UNLOCK = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+interface Ledger { hasEvent(id: string): Promise<boolean>; ${append}(id: string, points: number): Promise<void> }
+export class Points {
+  constructor(private readonly redis: Redis, private readonly ledger: Ledger) {}
+  async handle(event: { eventId: string; points: number }): Promise<void> {
+    ${looks}
+    const [key, token] = ['points:' + event.eventId, randomUUID()];
+    for (let i = 0; (await this.redis.set(key, token, 'PX', 20_000, 'NX')) !== 'OK'; i++) {
+      if (i > 40) throw new Error('busy');
+      await new Promise((done) => setTimeout(done, 200));
+    }
+    try {
+      ${inside}
+      await this.ledger.${append}(event.eventId, event.points);
+    } finally { await this.redis.eval(UNLOCK, 1, key, token); }
+  }
+}`;
+
+const LOOK = 'if (await this.ledger.hasEvent(event.eventId)) return;';
+
+it('finds that what was looked for before the wait may have been done since', async () => {
+  expect(await idsOf(booking(LOOK, ''))).toEqual(['looks-before-lock']);
+});
+
+it.each([
+  ['looks inside', booking('', LOOK)],
+  ['looks again inside', booking(LOOK, LOOK)],
+  ['appends what is not there alone', booking(LOOK, '', 'appendOnce')],
+  [
+    'does what a constraint keeps from being done twice',
+    `// The id of an event is unique in the ledger.\n${booking(LOOK, '')}`,
+  ],
+])('lets pass one that %s', async (_, text) => {
+  expect(await idsOf(text)).toEqual([]);
+});
+
+/** A pair of functions, and one that works under them and notes in the key how far it has come. */
+const noting = (keeps: string): string => `import { randomUUID } from 'node:crypto';
+import type { Redis } from 'ioredis';
+const NOTE = "if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end redis.call('set', KEYS[1], ARGV[1]${keeps}) return 1";
+const UNLOCK = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+interface Held { key: string; token: string }
+export async function acquireImport(redis: Redis, carrier: string): Promise<Held | null> {
+  const held = { key: 'import:' + carrier, token: randomUUID() };
+  return (await redis.set(held.key, held.token, 'PX', 60_000, 'NX')) === 'OK' ? held : null;
+}
+export async function noteProgress(redis: Redis, held: Held): Promise<void> {
+  if ((await redis.eval(NOTE, 1, held.key, held.token)) !== 1) throw new Error('lost');
+}
+export async function releaseImport(redis: Redis, held: Held): Promise<void> {
+  await redis.eval(UNLOCK, 1, held.key, held.token);
+}
+export async function importManifest(redis: Redis, carrier: string, rows: string[], repo: { insert(row: string): Promise<void> }) {
+  const held = await acquireImport(redis, carrier);
+  if (held === null) return false;
+  try {
+    for (const row of rows) { await noteProgress(redis, held); await repo.insert(row); }
+    return true;
+  } finally { await releaseImport(redis, held); }
+}`;
+
+it('finds that a function beside the lock takes the TTL from its key', async () => {
+  expect(await idsOf(noting(''))).toEqual(['drops-ttl']);
+  expect(await idsOf(noting(", 'KEEPTTL'"))).toEqual([]);
+});
