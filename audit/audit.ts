@@ -41,6 +41,9 @@ export type Tell = (news: { readonly doing: string; readonly done: number; reado
 /** Stands for the command that shows a failure again, and for the path of its page. */
 export const AUDIT_REPLAY = '<replay>';
 
+/** What does no harm where what the work gives is only kept for a while: the source is asked twice, or not until the guard is over. */
+const NOT_OF_CACHES: readonly string[] = [WITHOUT_KEY.id, LETS_TASKS_IN.id, 'kept-on-error'];
+
 const MOST_FINDINGS = 3;
 const MOST_SHRINKING = 400;
 
@@ -87,14 +90,16 @@ async function audited(plan: AuditPlan, tell: Tell, isStopped: () => boolean): P
   });
   const where = whereOf(program, found.how.plan);
   const findings: Finding[] = [];
-  const defects = defectsOf(found);
   const { how, hosts, seen } = found;
   const subject = { bench, hosts, how, alone: seen.alone, ttlMs: how.fixedTtlMs ?? FIRST_TTL_MS };
+  const all = defectsOf(found);
+  const isOfLocks = ({ id }: Defect): boolean => NOT_OF_CACHES.includes(id);
+  const defects = all.some(isOfLocks) && (await isCache(subject)) ? all.filter((it) => !isOfLocks(it)) : all;
   for (const failing of distinct(searched.failing)) {
     if (findings.length >= MOST_FINDINGS || isStopped()) break;
     tell({ doing: `makes ${failing.kind} small`, done: searched.runs, of: runs });
     const finding = await findingOf(failing, defects, { ...plan, where, isStopped });
-    if (finding.sentence === WITHOUT_KEY.sentence && (await isCache(subject))) continue;
+    if (NOT_OF_CACHES.includes(finding.id) && (await isCache(subject))) continue;
     findings.push(finding);
   }
   const isNew = (defect: Defect): boolean => !findings.some(({ sentence }) => sentence === defect.sentence);
@@ -184,7 +189,8 @@ async function findingOf(
   const isOwn = cause?.id === 'reused-token' && !(defect !== undefined && OF_VALUES.includes(defect.id));
   // What says by the clock until when it is held has told its work.
   const isTold = defect?.id === 'silent-loss' && cause !== null && isOfEnd(cause, shown, played);
-  const known = isOwn || isTold ? cause : (defect ?? cause);
+  const isOfTasks = cause?.id === LETS_TASKS_IN.id && defect?.id === 'silent-loss';
+  const known = isOwn || isTold || isOfTasks ? cause : (defect ?? cause);
   const sent =
     (defect?.verb === undefined ? null : lineOf(played, defect.verb)) ??
     decidedBy(shown, played.run.trace, played.frames) ??

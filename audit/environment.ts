@@ -1,6 +1,6 @@
 import { addressOf, type NodeAddress } from '../libraries/net/addresses.js';
 import type { SourceFile } from './shapes.js';
-import { SECRET } from './uses.js';
+import { IS_SECRET, SECRET } from './uses.js';
 
 /** Read by packages rather than by the file. */
 const USUAL: readonly string[] = [
@@ -131,6 +131,7 @@ export function environmentFor(sources: readonly SourceFile[], nodes: number): R
     if (areCounted && isLimit(name)) values[name] = '1';
     const kind = kindOf(name);
     if (fetches && kind === null && IS_PLACE.test(name)) values[name] = OTHER_URL;
+    if (kind === null && IS_SECRET.test(name)) values[name] = SECRET;
     if (kind === null) continue;
     const isUsual = USUAL.includes(name);
     const nth = isUsual ? 0 : (counts.get(kind) ?? 0);

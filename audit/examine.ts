@@ -93,7 +93,6 @@ export async function examine(
   const { known, capacity, renewed } = await learnt(bench, hosts, how, alone);
   const plays = playing(known);
   const held = use(10, ttlMs, partMs);
-  const later = await plays([use(ttlMs + LATER_MS, ttlMs, 1)]);
   // A release that is kept back until the planned end of the work may run into a time-out of its client.
   const next = await plays([use(10, ttlMs, partMs / 4), use(10 + partMs, ttlMs, 1)], { naturally: ownWork });
   const two = [held, use(10 + partMs / 2, ttlMs, partMs / 4)];
@@ -104,14 +103,14 @@ export async function examine(
   const throwing = waysToThrow(how);
   const [thrown] = throwing === null ? [] : await plays([ownWork ? use(10, ttlMs, 1) : held], throwing);
   const [bare] = how.fixedTtlMs === null ? await playing({ ...known, isBare: true })([use(10, ttlMs, 1)]) : [];
-  const sentMs = (how.fixedTtlMs === null ? bare : alone)?.trial?.ttlMs ?? Number.NaN;
   const { besides, ...tasks } = await twoTasks(bench, hosts, known, ttlMs);
   const outages = await inOutages(bench, hosts, known, ttlMs);
   const subject = { bench, hosts, how: { ...known, besides }, ttlMs, alone };
+  const worksRefused = ownWork && (worksAlike(alone, both[1]) || (await worksWhileRefused(subject, plays)));
   return {
     how: {
       ...known,
-      keyVaries: later[0]?.trial?.key !== alone.trial?.key,
+      keyVaries: (await plays([use(ttlMs + LATER_MS, ttlMs, 1)]))[0]?.trial?.key !== alone.trial?.key,
       // Two tasks of the process that reads may well read at once.
       besides: how.plan.shared === undefined && known.admits === 1 ? besides : [],
     },
@@ -126,7 +125,7 @@ export async function examine(
       raced: await plays([held, held]),
       takenByClock: isHeldByBoth(ahead, 2 * ttlMs) && !isHeldByBoth(both, 0),
       bare: bare ?? null,
-      named: namedIn(bench, sentMs),
+      named: namedIn(bench, (how.fixedTtlMs === null ? bare : alone)?.trial?.ttlMs ?? Number.NaN),
       fences: await fencesOf(bench, hosts, known, ttlMs),
       comparesTokens: speaksOfFencing(bench) && comparesTexts(bench.program.sources.map(({ text }) => text)),
       renewed: renewed ?? null,
@@ -135,14 +134,14 @@ export async function examine(
       ownWorkMs: ownWork ? workIn(next[0]) : null,
       handsBack: handsBack(bench, how, alone),
       takenOver: isEndless(alone) && !known.counts && (await isTakenOver(bench, hosts, known, ttlMs)),
-      worksRefused: ownWork && (worksAlike(alone, both[1]) || (await worksWhileRefused(subject, plays))),
+      worksRefused,
       worksUnasked: ownWork && known.admits === 1 && !known.counts && worksUnasked(alone, outages.unreached?.attempt),
       staysWithoutTtl: await staysWithoutTtl(subject),
       remembers: !ownWork && (await remembers(bench, hosts, known, ttlMs)),
       deletesLate: known.releases && nodesAreOne(known) && (await deletesLate(bench, hosts, known, ttlMs)),
       dropsTtl: known.releases && (await dropsTtl(bench, hosts, known, ttlMs)),
       textOf: (said) => textIn(bench, said),
-      mistakesAnswers: hasOwnConnections(bench.program) && (await mistakesAnswers(subject)),
+      mistakesAnswers: hasOwnConnections(bench.program) && !worksRefused && (await mistakesAnswers(subject)),
       ...(await untoldOf(subject, alone.trial?.loops ?? false)),
       shown: await targetedDefects(subject),
       next,

@@ -3,7 +3,7 @@ import type { Defect } from './defect.js';
 import { speaksOfFencing } from './fences.js';
 import { nameOfPlan, type Plan } from './plan.js';
 import { type Attempt, calm, heldNow, REST_MS, rehearse, use, type Ways } from './rehearsal.js';
-import { limitsExceedTtl, marksAsDone, RELEASES_BESIDE } from './shown-defects.js';
+import { GIVES_UP_ALONE, limitsExceedTtl, marksAsDone, RELEASES_BESIDE } from './shown-defects.js';
 import { isWork, type Runnable } from './targeted.js';
 import { markIn } from './touches.js';
 import { signalsIn } from './unknown.js';
@@ -26,7 +26,10 @@ interface Part {
 /** What is wrong with the parts of the work that a function does under its lock. */
 export async function partDefect(subject: Runnable, plan: Plan): Promise<Defect | null> {
   return (
-    (await releasesBeside(subject, plan)) ?? (await exceedsTtl(subject, plan)) ?? (await marksUndone(subject, plan))
+    (await releasesBeside(subject, plan)) ??
+    (await exceedsTtl(subject, plan)) ??
+    (await goesOnGivenUp(subject, plan)) ??
+    (await marksUndone(subject, plan))
   );
 }
 
@@ -90,28 +93,62 @@ async function inParts(
 }
 
 /**
- * Whether a function begins with a part of its work when its TTL has passed, where each part takes as long as the time limit that it is
- * given. What has none takes no time.
+ * Whether a function begins with a part of its work when its TTL has passed, or has not ended it by then, where each part takes as long
+ * as the time limit that it is given. What has none takes no time.
  */
 async function exceedsTtl(subject: Runnable, plan: Plan): Promise<Defect | null> {
   const { bench } = subject;
   if (speaksOfFencing(bench)) return null;
-  /** Of each call that is not awaited yet. */
-  const limits: (readonly AbortSignal[])[] = [];
+  /** Calls that are not awaited yet, with their limits. */
+  const waiting: { readonly name: string; readonly signals: readonly AbortSignal[] }[] = [];
   let late: { readonly name: string; readonly afterMs: number } | null = null;
-  const heard = (given: readonly unknown[], name: string): void => {
-    limits.push(isWork(name) ? signalsIn(given) : []);
+  const look = (name: string): void => {
     const trial = isWork(name) ? heldNow(bench) : null;
     const afterMs = nowMs() - (trial?.grantedMs ?? Number.NaN);
     if (trial?.ttlMs != null && afterMs > OVER * trial.ttlMs) late ??= { name: name.replace(/^\./, ''), afterMs };
   };
+  const heard = (given: readonly unknown[], name: string): void => {
+    waiting.push({ name, signals: isWork(name) ? signalsIn(given) : [] });
+    look(name);
+  };
   const takes = async (): Promise<void> => {
-    const signals = limits.shift() ?? [];
-    if (signals.length > 0) await Promise.race(signals.map(aborted));
+    const { name, signals } = waiting.shift() ?? { name: '', signals: [] };
+    if (signals.length > 0) await Promise.race(signals.map(aborted)).finally(() => look(name));
   };
   const { trial } = (await once(subject, plan, { heard, takes })) ?? {};
   if (late === null || trial?.ttlMs == null || trial.sent.some(({ operation }) => operation === 'extend')) return null;
   return limitsExceedTtl(nameOfPlan(plan), trial.ttlMs, late);
+}
+
+/** Each part of the work takes this share of the TTL: what has a time limit for all of them gives up. */
+const SHARE = 0.45;
+
+/**
+ * Whether a function gives its work up and releases the lock, and the work begins with more parts after that. What is handed a signal may
+ * be stopped by it.
+ */
+async function goesOnGivenUp(subject: Runnable, plan: Plan): Promise<Defect | null> {
+  const begun: { readonly name: string; readonly atMs: number }[] = [];
+  let isTold = false;
+  const heard = (given: readonly unknown[], name: string): void => {
+    begun.push({ name, atMs: nowMs() });
+    isTold ||= signalsIn(given).length > 0;
+  };
+  const takesMs = SHARE * (subject.how.fixedTtlMs ?? 0);
+  const takes = (): Promise<void> => {
+    // To wait for the next element of a list is no call.
+    begun.push({ name: '', atMs: nowMs() });
+    return new Promise((resolve) => setTimeout(resolve, takesMs));
+  };
+  const { trial, leftMs = Number.NaN } = (await once(subject, plan, { heard, takes, elements: 3 })) ?? {};
+  if (isTold || trial?.isGranted !== true || trial.ttlMs === null) return null;
+  const release = trial.sent.find(
+    ({ operation, key, atMs }) => operation === 'release' && key === trial.key && atMs >= trial.grantedMs,
+  );
+  const givenUpMs = Math.max(leftMs, release?.atMs ?? Number.NaN);
+  const isUnderWay = begun.some(({ atMs }) => atMs < givenUpMs && atMs + takesMs > givenUpMs);
+  const goesOn = begun.some(({ name, atMs }) => isWork(name) && atMs > givenUpMs);
+  return isUnderWay && goesOn && givenUpMs < trial.grantedMs + trial.ttlMs ? GIVES_UP_ALONE : null;
 }
 
 /** What says that work is done. */

@@ -6,6 +6,7 @@ import { compileFunction } from 'node:vm';
 import { createJiti, type Jiti } from 'jiti';
 import { InputError } from '../scenarios/input-error.js';
 import { LATCH, noteLatch, withLatches } from './latches.js';
+import { provideNewer, withoutEffects } from './outside.js';
 import { readSource, type Shape, type SourceFile } from './shapes.js';
 import { takeTexts } from './texts.js';
 
@@ -52,6 +53,8 @@ const PROCESS: NodeJS.Process = new Proxy(process, {
       return () => {
         throw new ProcessExit('the file ends its process');
       };
+    // It is told of something to work on, whatever it is told.
+    if (name === 'argv') return [...process.argv.slice(0, 2), 'a', 'a'];
     // Listeners of simulated processes would outlive them.
     if (name === 'on' || name === 'once') return () => PROCESS;
     return Reflect.get(target, name);
@@ -74,6 +77,7 @@ export class Program {
 
   /** @throws InputError in one sentence for a file that cannot be read, or that imports what is not there. */
   static async load(path: string): Promise<Program> {
+    provideNewer();
     const program = new Program(path);
     await program.add(path);
     program.awaitImports();
@@ -171,7 +175,8 @@ export class Program {
     try {
       const namespace: Exports = await import(resolved);
       if (CLIENTS.test(request)) takeTexts(namespace);
-      return { namespace, exports: requireOr(request, from, namespace) };
+      const stood = isBuiltin ? withoutEffects(request, namespace) : namespace;
+      return { namespace: stood, exports: stood === namespace ? requireOr(request, from, namespace) : stood };
     } catch (error) {
       throw new InputError(`${name} imports ${request}, which cannot be loaded: ${firstLineOf(error)}`, {
         cause: error,

@@ -117,7 +117,7 @@ export function roleOf(parameter: Parameter, isRelease = false): Role {
     if (IS_CHECK_NAME.test(name) || GIVES_MANY.test(type)) return 'unknown';
     return /log|metric|on[A-Z]/.test(name) ? 'logger' : 'work';
   }
-  if (/AbortSignal/.test(type)) return 'signal';
+  if (/AbortSignal/.test(type) && !type.startsWith('{')) return 'signal';
   if (isLikeClient(fields)) return 'client';
   if (type === 'boolean') return 'flag';
   if (isText || isNumber) return roleOfPlain(parameter, isNumber);
@@ -169,7 +169,8 @@ function roleOfObject(parameter: Parameter, isRelease: boolean): Role {
   const isOptions = IS_OPTIONS_TYPE.test(type) || IS_OPTIONS_NAME.test(name) || name === '';
   if (fields.length > 0 || type.startsWith('{') || isOptions) return isSubject(parameter) ? 'subject' : 'options';
   const role = roleByName(name);
-  if (role === undefined || (parameter.isFunction && OF_NUMBERS.includes(role))) return 'unknown';
+  // A method of what is handed over: `isPaid` is no id.
+  if (role === undefined || (parameter.isFunction && role !== 'logger')) return 'unknown';
   return role === 'held' && !isRelease ? 'key' : role;
 }
 

@@ -78,6 +78,14 @@ export const RELEASES_UNAWAITED: Defect = {
   takes: 'deleted',
 };
 
+/** It has a time limit, of which its work does not know. */
+export const GIVES_UP_ALONE: Defect = {
+  ...RELEASES_UNAWAITED,
+  sentence:
+    'it gives its work up at a time limit (as by Promise.race) and releases the lock, and nothing stops the work: that goes on without the lock, beside that of the next process',
+  fix: 'hand the work an AbortSignal, and release the lock when the work has ended',
+};
+
 /** An acquisition that has given up gets the lock, and keeps it. */
 export const KEEPS_LATE_GRANT: Defect = {
   id: 'keeps-late-grant',
@@ -200,7 +208,7 @@ export function limitsExceedTtl(
 ): Defect {
   return {
     id: 'work-outlasts-ttl',
-    sentence: `the time limits of ${name} add up to more than its TTL: where each call takes as long as it may, it calls ${late.name} ${seconds(late.afterMs)} after it got the lock, and its key lives for ${seconds(ttlMs)}`,
+    sentence: `the time limits of ${name} add up to more than its TTL: where each call takes as long as it may, ${late.name} is under way ${seconds(late.afterMs)} after it got the lock, and its key lives for ${seconds(ttlMs)}`,
     fix: 'one time limit for all of the work, which is shorter than the TTL, or an extension while the work goes on',
     brings: [],
     property: 'mutual-exclusion',

@@ -72,6 +72,7 @@ interface Group {
   readonly names: readonly string[];
   /** Those that release, the likeliest first. */
   readonly givers: readonly string[];
+  readonly extenders: readonly string[];
   readonly object: Owner | null;
 }
 
@@ -152,15 +153,22 @@ export class Surface {
     // Where nothing else could acquire, `close(month)` and `renewCertificate` are no release and no extension.
     const hasOthers = names.some((name) => !gives(name) && !EXTENDS.test(name) && !name.startsWith('#'));
     const givers = hasOthers ? names.filter(gives).sort((a, b) => rank(a) - rank(b)) : [];
+    // A function that is told of no lock refreshes something else.
+    const isTold = (name: string): boolean =>
+      object !== null || this.shapes.of(functions.get(name) as Callable, name).parameters.length > 0;
+    const extenders = names.filter((name) => EXTENDS.test(name) && isTold(name));
     for (const [name, it] of functions) {
       if (givers.includes(name) || name.startsWith('#')) continue;
       const shown = takerIn({ take: name, path: object?.path ?? [] });
       const shape = this.shapes.of(it, shown);
       // What refreshes something else is handed that as work.
-      if (hasOthers && EXTENDS.test(name) && !hasRole(shape.parameters, 'work')) continue;
+      if (hasOthers && extenders.includes(name) && !hasRole(shape.parameters, 'work')) continue;
       const isSetter = object !== null && setsName(shape);
       if (isSetter) this.setters.add(name);
-      const isUsed = this.noteUses({ name, shown, shape, path: pathOf(name), depth }, { names, givers, object });
+      const isUsed = this.noteUses(
+        { name, shown, shape, path: pathOf(name), depth },
+        { names, givers, extenders, object },
+      );
       const makes = MAKES_OTHER.test(shown) || (shape.returnsFunction === true && !isAsync(it));
       // `locked(name)(work)`: what was made gives another function.
       const isCurried = name === '' && shape.returnsFunction === true && !isAsync(it);
@@ -193,7 +201,8 @@ export class Surface {
   }
 
   /** Notes the ways in which a function may be used. @returns Whether it runs work, and so makes nothing. */
-  private noteUses({ name, shown, shape, path, depth }: Candidate, { names, givers, object }: Group): boolean {
+  private noteUses({ name, shown, shape, path, depth }: Candidate, group: Group): boolean {
+    const { names, givers, extenders, object } = group;
     const { parameters, text } = shape;
     const open = object?.value === undefined ? null : (names.find((it) => OPENS.test(it) && it !== name) ?? null);
     const plan = { path, take: object === null ? '' : name, give: null, extend: null, open };
@@ -213,7 +222,7 @@ export class Surface {
     const takes = isTaker(shown) || (object !== null && name === '' && parameters.some(namesResource));
     if (takes) {
       const give = givers.find((other) => whatOf(other) === whatOf(name)) ?? givers[0] ?? null;
-      const extend = names.find((it) => EXTENDS.test(it)) ?? null;
+      const extend = extenders[0] ?? null;
       const score =
         (give === null ? 60 : 80) + (/acquire|obtain|lock/i.test(shown) ? 10 : 0) - (/^try/i.test(shown) ? 1 : 0);
       // What only its class may call is tried after all that others may.

@@ -337,7 +337,10 @@ export async function isCache(subject: Subject): Promise<boolean> {
   const { how, ttlMs } = subject;
   if (how.plan.use === 'pair' || !how.releases) return false;
   const [own, soon] = await twoCalls(subject, ttlMs / 2);
-  if (own?.isCalled !== true || own.stores.length === 0 || soon?.isCalled !== false) return false;
+  if (own?.isCalled !== true || soon?.isCalled !== false) return false;
+  // One script may store it and release.
+  const asks = soon.attempt.trial?.sent.some(({ operation }) => operation === 'acquire') ?? true;
+  if (own.stores.length === 0 && asks) return false;
   const [, later] = await twoCalls(subject, MARKED_MS);
   return later?.isCalled === true;
 }

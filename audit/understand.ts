@@ -167,7 +167,8 @@ function otherThanNotGiven(error: unknown): null {
 function isPlausible({ held, isOver, releasedMs, trial }: Attempt, plan: Plan): boolean {
   const { use, give } = plan;
   if (use !== 'pair') return true;
-  if (isOver) return false;
+  // What answers a request has done its work.
+  if (isOver || held?.result instanceof Response) return false;
   if (give !== null || isTaker(takerIn(plan))) return true;
   // A factory asks for nothing. What it returns asks for the key, and so is no release.
   const asking = trial?.sent.find(({ operation }) => operation === 'acquire');

@@ -3,6 +3,8 @@ import { part, parts, type SyntaxNode, visit } from './syntax.js';
 
 /** What a file compares with a secret of its environment is this. */
 export const SECRET = 'secret';
+/** What holds one, by the name of a variable or of the environment. */
+export const IS_SECRET: RegExp = /secret$|api_?key$/i;
 
 /** The name of what a node declares, or is; empty where it has none. */
 export function nameOf(node: SyntaxNode | null): string {
@@ -161,7 +163,9 @@ function noteCompared(found: Read, node: SyntaxNode, name: string, copies: Reado
 function textOf(node: SyntaxNode | null): string {
   if (node?.type === 'StringLiteral') return nameOf(node);
   if (node === null) return '';
-  if (chainOf(node).slice(0, 2).join('.') === 'process.env') return SECRET;
+  const chain = chainOf(node);
+  if (chain.slice(0, 2).join('.') === 'process.env' || (chain.length === 1 && IS_SECRET.test(chain[0] ?? '')))
+    return SECRET;
   const [inner, ...more] = parts(node, 'expressions');
   if (node.type !== 'TemplateLiteral' || inner === undefined || more.length > 0) return '';
   const [before = '', after = ''] = parts(node, 'quasis').map(({ value }) => (value as { cooked?: string }).cooked);

@@ -120,8 +120,11 @@ const ENDS_TIMERS = /\bclear(?:Timeout|Interval)\(|\bstop(?:ped|ping)?\s*=|\.(?:
 
 /** How a schedule is stopped that a call has begun: by the function that it returns, or a method of what it returns; `null` for none. */
 function stopIn(result: unknown): (() => unknown) | null {
-  if (typeof result === 'function')
-    return result.length === 0 && ENDS_TIMERS.test(String(result)) ? (result as () => unknown) : null;
+  if (typeof result === 'function') {
+    const text = String(result);
+    // What awaits something may be what does the work.
+    return result.length === 0 && ENDS_TIMERS.test(text) && !/\bawait\b/.test(text) ? (result as () => unknown) : null;
+  }
   if (typeof result !== 'object' || result === null) return null;
   const name = ['stop', 'cancel'].find((it) => typeof Reflect.get(result, it) === 'function');
   return name === undefined ? null : () => Reflect.apply(Reflect.get(result, name), result, []);

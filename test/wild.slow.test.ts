@@ -62,6 +62,7 @@ describe.each([
   ['nineteenth', 20],
   ['twentieth', 30],
   ['twenty-first', 30],
+  ['twenty-second', 30],
 ] as const)('the %s set of locks as people write them', (set, count) => {
   const locks = locksOf(set);
 

@@ -1,0 +1,89 @@
+import { existsSync, mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { auditFile } from './audit.js';
+
+/** What using a lock without faults finds; nothing is searched. */
+async function saidOf(text: string): Promise<{ readonly understood: string; readonly ids: string[] }> {
+  const path = join(mkdtempSync(join(tmpdir(), 'lockstep-audit-')), 'lock.ts');
+  writeFileSync(path, text);
+  const { findings, understood } = await auditFile({ path, runs: 0, seed: '', budgetMs: 1_000 }, () => {});
+  return { understood: understood.join('\n'), ids: findings.map(({ id }) => id) };
+}
+
+const HEAD = `import { randomUUID } from 'node:crypto';
+import Redis from 'ioredis';
+const redis = new Redis(process.env.REDIS_URL);
+const UNLOCK = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+`;
+
+const folder = mkdtempSync(join(tmpdir(), 'lockstep-outside-'));
+
+/** Writes a report under its lock, for as long as `limited` lets it. */
+const reporting = (write: string, limited: string): string => `${HEAD}
+import { appendFileSync, createWriteStream } from 'node:fs';
+import { appendFile, mkdir, open, rename, writeFile } from 'node:fs/promises';
+const FOLDER = ${JSON.stringify(join(folder, 'reports'))};
+async function written(month: string, pages: AsyncIterable<string>, signal: AbortSignal): Promise<void> {
+  await mkdir(FOLDER, { recursive: true });
+  const file = await open(FOLDER + '/' + month + '.tmp', 'w');
+  for await (const page of pages) { signal.throwIfAborted(); ${write} }
+  await file.close();
+  signal.throwIfAborted();
+  await rename(FOLDER + '/' + month + '.tmp', FOLDER + '/' + month + '.csv');
+}
+const limit = (ms: number): Promise<never> => new Promise((_, fail) => setTimeout(() => fail(new Error('too slow')), ms));
+export async function report(customer: string, month: string, pages: AsyncIterable<string>): Promise<void> {
+  const [key, token] = ['report:' + customer, randomUUID()];
+  if ((await redis.set(key, token, 'PX', 60_000, 'NX')) !== 'OK') return;
+  try { await ${limited}; } finally { await redis.eval(UNLOCK, 1, key, token); }
+}`;
+const ENDS = 'written(month, pages, AbortSignal.timeout(50_000))';
+const GOES_ON = 'Promise.race([written(month, pages, new AbortController().signal), limit(50_000)])';
+
+it.each([
+  ['a handle', 'await file.appendFile(page);'],
+  ['a path', 'await appendFile(FOLDER + page, page); await writeFile(FOLDER + page, page);'],
+  ['a stream', "await new Promise((done) => createWriteStream(FOLDER + '/s').end('page ' + page, done));"],
+])('takes writing to %s for work, and writes nothing', async (_, write) => {
+  await expect(saidOf(reporting(write, GOES_ON))).resolves.toMatchObject({ ids: ['releases-early'] });
+  await expect(saidOf(reporting(write, ENDS))).resolves.toMatchObject({
+    understood: expect.stringContaining('report (lock.ts:18) does its own work under the lock'),
+    ids: [],
+  });
+  expect(existsSync(join(folder, 'reports'))).toBe(false);
+});
+
+/** Starts a program under its lock. */
+const dumping = (starts: string, refused: string): string => `${HEAD}
+import { execFile, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { promisify } from 'node:util';
+const run = promisify(execFile);
+const [database] = process.argv.slice(2);
+if (!database) process.exit(64);
+const [key, token] = ['dump:' + database, randomUUID()];
+let isOurs = false;
+for (let i = 0; i < 3 && !isOurs; i++) {
+  isOurs = (await redis.set(key, token, 'PX', 60_000, 'NX')) === 'OK';
+  if (!isOurs) await new Promise((done) => setTimeout(done, 100));
+}
+if (!isOurs) { ${refused} }
+try { ${starts} } finally { await redis.eval(UNLOCK, 1, key, token); }
+`;
+
+it.each([
+  [
+    'spawn',
+    "const [code] = await once(spawn('pg_dump', [database]), 'exit'); if (code !== 0) throw new Error('failed');",
+  ],
+  ['execFile', "const { stdout } = await run('pg_dump', [database]); if (stdout !== '') throw new Error(stdout);"],
+  ['spawnSync', "if (spawnSync('pg_dump', [database]).status !== 0) throw new Error('failed');"],
+])('takes a program that is started by %s for work', async (_, starts) => {
+  await expect(saidOf(dumping(starts, 'process.exit(75);'))).resolves.toMatchObject({
+    understood: expect.stringContaining('its key is "dump:a"'),
+    ids: [],
+  });
+  await expect(saidOf(dumping(starts, ''))).resolves.toMatchObject({ ids: ['fails-open'] });
+});

@@ -1,0 +1,154 @@
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { auditFile } from './audit.js';
+
+/** How a lock is used, and what using it without faults finds. */
+async function saidOf(text: string, runs = 0): Promise<{ readonly understood: string; readonly ids: string[] }> {
+  const path = join(mkdtempSync(join(tmpdir(), 'lockstep-audit-')), 'lock.ts');
+  writeFileSync(path, text);
+  const { findings, understood } = await auditFile({ path, runs, seed: '', budgetMs: 20_000 }, () => {});
+  return { understood: understood.join('\n'), ids: findings.map(({ id }) => id) };
+}
+
+const HEAD = `import { randomUUID } from 'node:crypto';
+import type { Redis } from 'ioredis';
+const UNLOCK = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+const EXTEND = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pexpire', KEYS[1], ARGV[2]) end return 0";
+`;
+
+it('takes no function for an extension that is told of no lock', async () => {
+  const text = `${HEAD}
+import { redis } from './client.ts';
+export async function lock(name: string, ttlMs: number) {
+  const [key, token, until] = [name, randomUUID(), performance.now() + ttlMs];
+  return (await redis.set(key, token, 'PX', ttlMs, 'NX')) === 'OK' ? { key, token, until } : null;
+}
+export async function unlock({ key, token }: { key: string; token: string }) { await redis.eval(UNLOCK, 1, key, token); }
+export async function refreshRates(): Promise<void> {
+  const held = await lock('fx', 20_000);
+  if (held) await unlock(held);
+}`.replace(
+    "import { redis } from './client.ts';",
+    "import { Redis as Client } from 'ioredis';\nconst redis = new Client(process.env.REDIS_URL!);",
+  );
+  await expect(saidOf(text, 24)).resolves.toMatchObject({ ids: [] });
+});
+
+it('asks who says that it leads until its lease is over', async () => {
+  const leader = (renews: string): string => `${HEAD}
+export class Leader {
+  #id = randomUUID(); #until = 0; #timer: NodeJS.Timeout | undefined; #leads = false;
+  constructor(private redis: Redis, private group: string) {}
+  start(): void { this.#timer = setInterval(() => void this.#tick(), 3_000); void this.#tick(); }
+  stop(): void { clearInterval(this.#timer); }
+  isLeader(): boolean { return this.#leads && performance.now() < this.#until; }
+  async #tick(): Promise<void> {
+    const from = performance.now();
+    const reply = this.#leads ? ${renews} : await this.redis.set(this.group, this.#id, 'PX', 10_000, 'NX');
+    this.#leads = reply === 'OK' || reply === 1;
+    this.#until = this.#leads ? from + 8_000 : 0;
+  }
+}`;
+  const right = await saidOf(leader('await this.redis.eval(EXTEND, 1, this.group, this.#id, 10_000)'));
+  expect(right.understood).toContain('isLeader says who has it');
+  expect(right.ids).toEqual([]);
+  const { ids } = await saidOf(leader("await this.redis.set(this.group, this.#id, 'PX', 10_000, 'XX')"));
+  expect(ids).toEqual(['extension-unheeded']);
+});
+
+it('calls the function that a curried one gives, though that ends timers', async () => {
+  const text = `${HEAD}
+export const locked = ({ redis, ttlMs = 20_000 }: { redis: Redis; ttlMs?: number }) =>
+  (fn: () => Promise<void>) => async (): Promise<void> => {
+    const token = randomUUID();
+    if ((await redis.set('l', token, 'PX', ttlMs, 'NX')) !== 'OK') throw new Error('busy');
+    const beat = setInterval(() => void redis.eval(EXTEND, 1, 'l', token, ttlMs).catch(() => {}), ttlMs / 4);
+    try { await fn(); } finally { clearInterval(beat); await redis.eval(UNLOCK, 1, 'l', token); }
+  };`;
+  expect((await saidOf(text)).understood).toContain('runs work under the lock');
+});
+
+it('passes a secret of the environment, and takes a response for the end of work', async () => {
+  const text = (refused: string): string => `
+import { Redis } from '@upstash/redis';
+const redis = Redis.fromEnv();
+export async function GET(req: Request): Promise<Response> {
+  const secret = process.env.CRON_SECRET;
+  if (!secret || req.headers.get('authorization') !== \`Bearer \${secret}\`) return new Response('no', { status: 401 });
+  const day = new Date().toISOString().slice(0, 10);
+  const reply = await redis.set('digest:' + day, 'me', { nx: true, ex: 259_200 });
+  if (reply !== 'OK') ${refused}
+  await fetch(\`\${process.env.MAILER_URL}/digests\`, { method: 'POST', body: day });
+  return Response.json({ day });
+}`;
+  const right = await saidOf(text('return Response.json({ day, skipped: true });'));
+  expect(right.understood).toContain('GET (lock.ts:4) does its own work under the lock');
+  expect(right.ids).toEqual([]);
+  await expect(saidOf(text("console.info('again');"))).resolves.toMatchObject({ ids: ['fails-open'] });
+});
+
+it('knows methods that are written out in a type, and a time limit that is longer than the TTL', async () => {
+  const billing = (ttl: number): string => `${HEAD}
+interface Deps {
+  redis: Redis;
+  invoices: { isPaid(id: string): Promise<boolean>; markPaid(id: string, charge: string): Promise<void> };
+  payments: { charge(id: string, signal: AbortSignal): Promise<{ id: string }> };
+}
+export function createProcessor({ redis, invoices, payments }: Deps) {
+  return async (job: { data: { subscriptionId: string } }): Promise<void> => {
+    const [id, token] = [job.data.subscriptionId, randomUUID()];
+    if ((await redis.set('billing:' + id, token, 'PX', ${ttl}, 'NX')) !== 'OK') throw new Error('busy');
+    try {
+      if (await invoices.isPaid(id)) return;
+      const charge = await payments.charge(id, AbortSignal.timeout(60_000));
+      await invoices.markPaid(id, charge.id);
+    } finally { await redis.eval(UNLOCK, 1, 'billing:' + id, token); }
+  };
+}`;
+  await expect(saidOf(billing(120))).resolves.toMatchObject({ ids: ['work-outlasts-ttl'] });
+  await expect(saidOf(billing(120_000))).resolves.toMatchObject({ ids: [] });
+});
+
+describe('a cache', () => {
+  const cache = (kept: string): string => `${HEAD}
+const STORE = "if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end redis.call('set', KEYS[2], ARGV[2], 'PX', 60000) redis.call('del', KEYS[1]) return 1";
+export class Cache {
+  constructor(private redis: Redis) {}
+  async get<T>(name: string, load: () => Promise<T>): Promise<T> {
+    const [guard, key, token] = ['refreshing:' + name, 'cache:' + name, randomUUID()];
+    const raw = await this.redis.get(key);
+    if (raw !== null) return JSON.parse(raw) as T;
+    if ((await this.redis.set(guard, token, 'PX', 15_000, 'NX')) !== 'OK') return load();
+    const value = await load();
+    ${kept}
+    return value;
+  }
+}`;
+
+  it('may ask its source twice', async () => {
+    const kept = 'await this.redis.eval(STORE, 2, guard, key, token, JSON.stringify(value));';
+    await expect(saidOf(cache(kept), 24)).resolves.toMatchObject({ ids: [] });
+    const { ids } = await saidOf(cache('await this.redis.eval(UNLOCK, 1, guard, token);'), 24);
+    expect(ids).toContain('fails-open');
+  });
+});
+
+it('takes the TTL from a key that a heartbeat sets after it has given it one', async () => {
+  const beating = (script: string): string => `${HEAD}
+const BEAT = "if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end ${script} return 1";
+interface Store { batch(): Promise<void>; convert(): Promise<void> }
+export async function migrate(redis: Redis, store: Store): Promise<void> {
+  const token = randomUUID();
+  if ((await redis.set('m', token, 'PX', 40_000, 'NX')) !== 'OK') return;
+  const lost = new AbortController();
+  const beat = setInterval(() => redis.eval(BEAT, 1, 'm', token, 40_000).then((it) => { if (it !== 1) lost.abort(); }, () => lost.abort()), 10_000);
+  try {
+    for (let i = 0; i < 3 && !lost.signal.aborted; i++) { await store.batch(); if (!lost.signal.aborted) await store.convert(); }
+  } finally { clearInterval(beat); await redis.eval(UNLOCK, 1, 'm', token); }
+}`;
+  const [expires, sets] = ["redis.call('pexpire', KEYS[1], ARGV[2])", "redis.call('set', KEYS[1], ARGV[1])"];
+  expect((await saidOf(beating(`${expires} ${sets}`))).ids).toContain('drops-ttl');
+  expect((await saidOf(beating(`${sets} ${expires}`))).ids).not.toContain('drops-ttl');
+});
