@@ -87,3 +87,15 @@ it.each([
   });
   await expect(saidOf(dumping(starts, ''))).resolves.toMatchObject({ ids: ['fails-open'] });
 });
+
+it('refuses a file that is opened for writing by its number', async () => {
+  const text = (flags: string): string => `${HEAD}
+import { closeSync, openSync } from 'node:fs';
+export async function append(name: string): Promise<void> {
+  const token = randomUUID();
+  if ((await redis.set(name, token, 'PX', 60_000, 'NX')) !== 'OK') return;
+  try { closeSync(openSync(${JSON.stringify(import.meta.filename)}, '${flags}')); } finally { await redis.eval(UNLOCK, 1, name, token); }
+}`;
+  await expect(saidOf(text('a'))).rejects.toThrow('calls fs.openSync to write, which would change a real file');
+  await expect(saidOf(text('r'))).resolves.toMatchObject({ ids: [] });
+});

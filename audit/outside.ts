@@ -3,6 +3,7 @@ import { EventEmitter } from 'node:events';
 import fs from 'node:fs';
 import { Writable } from 'node:stream';
 import { promisify } from 'node:util';
+import { current } from '../libraries/runtime/owner.js';
 import { unknownValue } from './unknown.js';
 
 /*
@@ -41,9 +42,14 @@ export function provideNewer(): void {
   Object.defineProperty(Promise, 'withResolvers', { value: withResolvers, configurable: true, writable: true });
 }
 
+/** Notes what is done at once. */
+function note(name: string, given: readonly unknown[]): unknown {
+  return (unknownValue({}, 'a', name) as Method)(...given);
+}
+
 /** What is done, and takes the time that work takes. */
 function work(name: string, given: readonly unknown[]): Promise<unknown> {
-  return Promise.resolve((unknownValue({}, 'a', name) as Method)(...given));
+  return Promise.resolve(note(name, given));
 }
 
 function callbackIn(given: readonly unknown[]): Method | null {
@@ -80,6 +86,13 @@ const promises: Module = {
     isRead(flags) ? fs.promises.open(path, flags) : work('open', [path]).then(file),
 };
 
+/** @throws What names the call that would open a file for writing by its number: nothing stands for that. */
+function opening(name: string, native: unknown, path: string, flags: unknown, ...more: readonly unknown[]): unknown {
+  if (!isRead(typeof flags === 'function' ? undefined : flags) && current.owner !== null)
+    throw current.owner.refuses(`calls fs.${name} to write, which would change a real file`);
+  return (native as Method)(path, flags, ...more);
+}
+
 function reading(name: string): Method {
   return Reflect.get(fs, `${name}Sync`) as Method;
 }
@@ -88,7 +101,7 @@ const files: Module = {
   ...Object.fromEntries(
     WRITES.flatMap((name) => [
       [name, telling((given) => work(name, given).then(() => undefined))],
-      [`${name}Sync`, (...given: unknown[]): void => void work(name, given)],
+      [`${name}Sync`, (...given: unknown[]): void => void note(name, given)],
     ]),
   ),
   ...Object.fromEntries(
@@ -98,6 +111,9 @@ const files: Module = {
     ]),
   ),
   ...Object.fromEntries(READS.map((name) => [name, telling(async (given) => reading(name)(...given))])),
+  open: (path: string, flags: unknown, ...more: unknown[]) => opening('open', fs.open, path, flags, ...more),
+  openSync: (path: string, flags: unknown, ...more: unknown[]) =>
+    opening('openSync', fs.openSync, path, flags, ...more),
   mkdtempSync: (prefix: string) => `${prefix}000000`,
   createWriteStream: (path: string): Writable =>
     new Writable({ write: (_, __, done) => void work('write', [path]).then(() => done(), done) }),
@@ -146,7 +162,7 @@ function asked(name: string): Method {
 }
 
 function done(name: string, given: readonly unknown[]): typeof SAID {
-  void work(name, given);
+  note(name, given);
   return SAID;
 }
 

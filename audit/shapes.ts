@@ -57,11 +57,14 @@ export function readSource(text: string, name: string): SourceFile {
 /** The same where a parameter without a type is known for a function because a function of the file that it is handed on to calls it. */
 function withHandedOn(shapes: readonly Shape[]): readonly Shape[] {
   const callers = shapes.filter(({ name, parameters }) => name !== '' && parameters.some((it) => it.isFunction));
+  const listsIn = (text: string, name: string): readonly string[] => {
+    if (!text.includes(`${name}(`)) return [];
+    const calls = new RegExp(String.raw`(?<![\w$])${name.replaceAll('$', String.raw`\$`)}\(([^()]*)\)`, 'g');
+    return [...text.matchAll(calls)].map(([, list = '']) => list);
+  };
   const isCalled = (text: string, parameter: string): boolean =>
     callers.some(({ name, parameters }) =>
-      [
-        ...text.matchAll(new RegExp(String.raw`(?<![\w$])${name.replaceAll('$', String.raw`\$`)}\(([^()]*)\)`, 'g')),
-      ].some(([, list = '']) =>
+      listsIn(text, name).some((list) =>
         list.split(',').some((it, i) => it.trim() === parameter && parameters[i]?.isFunction === true),
       ),
     );

@@ -89,7 +89,7 @@ function properties(values: Readonly<Record<string, string>>): string {
 export function lookCss(scope: string = ':root'): string {
   return (
     `${scope}{color-scheme:light dark;${properties(LIGHT)};${properties(MEASURES)}}` +
-    `@media(prefers-color-scheme:dark){${scope}{${properties(DARK)}}}` +
-    `@media print{${scope}{color-scheme:light;${properties(LIGHT)}}}`
+    `@media screen and (prefers-color-scheme:dark){${scope}{${properties(DARK)}}}` +
+    `@media print{${scope}{color-scheme:light}}`
   );
 }
