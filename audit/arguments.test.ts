@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
-import { argumentsFor, type Given } from './arguments.js';
+import { argumentsFor } from './arguments.js';
+import type { Given } from './given.js';
 import { readSource } from './shapes.js';
 
 const GIVEN: Given = {

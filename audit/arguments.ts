@@ -1,61 +1,12 @@
 import { EPOCH_MS } from '../libraries/library-host.js';
 import { OTHER_URL } from './environment.js';
 import { periodFor } from './forms.js';
-import { type Modes, modeFor, saysMode } from './modes.js';
+import type { Given } from './given.js';
+import { modeFor, saysMode } from './modes.js';
 import type { Parameter } from './parameter.js';
-import { hasClient, isAddress, isId, isListType, namesResource, type Role, roleOf } from './roles.js';
+import { hasClient, isAddress, isId, isListType, namesResource, type Role, roleOf, saysTtl } from './roles.js';
 import { unitIn } from './units.js';
 import { calls, elements, partlyKnown, QUIET, requiredValue, unknownValue } from './unknown.js';
-
-/** What a call of the lock may be given. */
-export interface Given {
-  readonly key: string;
-  readonly ttlMs: number;
-  /** A value that is this acquisition's own. */
-  readonly token: string;
-  /** Of all nodes; the first is that of a lock on one node. */
-  readonly clients: () => readonly unknown[];
-  /** The client that a parameter is handed; the first of all nodes where left out. */
-  readonly clientFor?: (parameter: Parameter) => unknown;
-  readonly urls: readonly string[];
-  /** The same for a file that takes addresses apart, or puts them together: `n0:6379`. */
-  readonly places: readonly string[];
-  /** Names of parameters that a file reads from the URL of a request. */
-  readonly queries?: readonly string[];
-  readonly library: unknown;
-  /** What is run under the lock. */
-  readonly work?: (...given: readonly unknown[]) => unknown;
-  /** Aborts when a call that goes on until then is to end. */
-  readonly stop?: AbortSignal;
-  /** What is told by a callback of Node's style. */
-  readonly callback?: (error: unknown, result: unknown) => void;
-  /** The answer to a request. */
-  readonly response?: unknown;
-  /** What a decorator is given, whose value is the work. */
-  readonly descriptor?: PropertyDescriptor;
-  /** What an acquisition gave, for its release. */
-  readonly held?: unknown;
-  /** How many ms a TTL of 1 means. */
-  readonly unitMs: number;
-  /** Makes an object of a class of the file, by its name; `undefined` where there is none. */
-  readonly make?: (className: string) => unknown;
-  /** What a function can do without is left to its defaults. */
-  readonly isBare?: boolean;
-  /** By which texts the file tells readers from writers; `null` where it does not. */
-  readonly modes?: Modes | null;
-  /** It is asked for by one who only reads. */
-  readonly reads?: boolean;
-  /** It is the call that acquires. */
-  readonly isAcquiring?: boolean;
-  /** Arguments, and properties of these (`order.id`), that have another value than in other calls. */
-  readonly differs?: ReadonlySet<string>;
-  /** Those that have the value that another one has in other calls. */
-  readonly swaps?: ReadonlyMap<string, string>;
-  /** Receives the names of all that have a value of this kind. */
-  names?: Set<string>;
-  /** What the function that acquires calls its parameters. */
-  named?: readonly string[];
-}
 
 /** So many clients, whose names differ in a number or a letter at the end (`node1`, `node2`), are of a node each. */
 const LEAST_NODES = 3;
@@ -163,6 +114,7 @@ function argumentFor(parameter: Parameter, given: Given, isRelease: boolean): un
       return () => given.key;
     case 'ttl':
       if (given.isBare && isOptional) return undefined;
+      if (given.worksItself && !saysTtl(name)) return 1;
       return Math.max(1, Math.round(given.ttlMs / (parameter.unitMs ?? unitIn(name) ?? given.unitMs)));
     case 'permits':
       return 1;
@@ -350,12 +302,12 @@ function subjectFor(fields: readonly Parameter[], given: Given, path: string): u
     else if (name === 'url')
       made[name] =
         `${OTHER_URL}/${keyAt(own, given)}?${new URLSearchParams(Object.fromEntries(queries.map((it) => [it, textFor(it, keyAt(it, given))])))}`;
-    else if (/^number\b/.test(type)) made[name] = isId(field) ? numberAt(own, given) : 1;
+    else if (/^number\b(?!\s*\[)/.test(type)) made[name] = isId(field) ? numberAt(own, given) : 1;
     else if (type === 'boolean') made[name] = false;
     else if (/^string\b(?!\s*\[)/.test(type) || (isGuessed === true && isId(field))) made[name] = textAt(own, given);
     else if (field.fields.length > 0 && !isListType(type)) made[name] = subjectFor(field.fields, given, own);
     else if (/^(?:readonly\s+)?string\[\]/.test(type)) made[name] = textsFor(keyAt(own, given));
-    else if (isListType(type)) made[name] = calls.elements === 1 ? [] : elements(keyAt(own, given));
+    else if (isListType(type)) made[name] = elements(keyAt(own, given));
   }
   return partlyKnown(made, keyAt(`${path}.*`, given));
 }

@@ -1,11 +1,11 @@
 import type { Fault } from '../scenarios/index.js';
 import type { Defect } from './defect.js';
 import { staleStore } from './handed-store.js';
-import { dropsTtl } from './leavings.js';
+import { beatsOf } from './leavings.js';
 import type { Bench } from './load.js';
 import { oppositeCalls } from './opposite.js';
 import { partDefect } from './parts.js';
-import { nameOfPlan, type Plan, whereOf } from './plan.js';
+import { nameOfPlan, type Plan, type Understood, whereOf } from './plan.js';
 import { type Played, played } from './played.js';
 import { type Attempt, calm, delayed, REST_MS, rehearse, use } from './rehearsal.js';
 import {
@@ -69,8 +69,8 @@ export async function functionDefects(subject: Runnable, plans: readonly Plan[])
 /** Whether a function sets its key again without a TTL, where the lock by itself does not. */
 async function ttlDropped({ bench, hosts, how }: Runnable, plan: Plan): Promise<Defect | null> {
   const ttlMs = how.fixedTtlMs ?? GAP_MS;
-  const isOwn = how.plan.use !== 'handler' && (await dropsTtl(bench, hosts, { ...how, plan }, ttlMs));
-  return isOwn && !(await dropsTtl(bench, hosts, how, ttlMs)) ? DROPS_TTL : null;
+  const drops = async (of: Understood): Promise<boolean> => (await beatsOf(bench, hosts, of, ttlMs)).dropsTtl;
+  return how.plan.use !== 'handler' && (await drops({ ...how, plan })) && !(await drops(how)) ? DROPS_TTL : null;
 }
 
 /** The same with what a function reads stored, where it does more then. */

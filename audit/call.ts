@@ -1,5 +1,6 @@
-import { argumentsFor, type Given } from './arguments.js';
+import { argumentsFor } from './arguments.js';
 import type { Callable } from './callables.js';
+import type { Given } from './given.js';
 import type { Parameter } from './parameter.js';
 import { roleOf } from './roles.js';
 

@@ -38,7 +38,7 @@ export function defectsOf({ how, seen }: FoundLock): Defect[] {
     ...extensionDefects(seen, how.renews),
     ...beliefDefects(seen),
     ...lifetimeDefects(commands, seen),
-    ...(seen.dropsTtl ? [DROPS_TTL] : []),
+    ...(seen.dropsTtl && how.releases ? [DROPS_TTL] : []),
     ...guardDefects({ how, seen }),
     ...workDefects(seen, how.releases && !how.handsRelease),
     ...unitDefects({ how, seen }, commands),

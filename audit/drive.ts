@@ -2,11 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { LockOverError, type MakeLock } from '../libraries/lock-under-test.js';
 import type { NodeAddress } from '../libraries/net/addresses.js';
 import { current, type ProcessContext } from '../libraries/runtime/owner.js';
-import type { Given } from './arguments.js';
 import { callOf, type Target, takesCallback } from './call.js';
 import type { Callable } from './callables.js';
 import { environmentFor } from './environment.js';
 import { formed } from './forms.js';
+import type { Given } from './given.js';
 import { answerOf, beliefOf, comparedBeliefOf, isLike, isRefusal, releaserIn } from './held.js';
 import { type Bench, beginIn, follow, type Loaded, loadIn, methodOf } from './load.js';
 import { getsLock, stopped } from './own-work.js';
@@ -68,7 +68,7 @@ export function lockMaker(bench: Bench, how: Understood, planOf: (process: strin
     const own = addresses.slice(0, how.nodes) as [NodeAddress, ...NodeAddress[]];
     if (how.isOpen && how.nodes > 1)
       Object.assign(globalThis.process.env, environmentFor(bench.program.sources, own.length));
-    const loaded = await loadIn(bench, own);
+    const loaded = await loadIn(bench, own, planOf(process.name).use === 'script');
     const user = new LockUser(bench, { ...how, plan: planOf(process.name) }, loaded, process);
     await user.prepare();
     return {
@@ -145,26 +145,26 @@ class LockUser {
     return false;
   }
 
+  private get texts(): readonly string[] {
+    return this.bench.program.sources.map(({ text }) => text);
+  }
+
   async acquire(key: string, ttlMs: number): Promise<HeldByFile | null> {
     const { how, loaded, process } = this;
     const { plan } = how;
+    const isOwnWork = plan.use === 'handler' || plan.use === 'script';
     const base: Given = {
       ...loaded.given,
-      key: how.isLong
-        ? formed(
-            key,
-            this.bench.program.sources.map(({ text }) => text),
-          )
-        : key,
+      key: how.isLong ? formed(key, this.texts) : key,
       ttlMs,
       token: randomUUID(),
       unitMs: how.unitMs,
       isBare: how.isBare,
       reads: plan.reads === true,
+      worksItself: isOwnWork,
       ...(plan.differs === undefined ? {} : { differs: plan.differs }),
       ...(plan.swaps === undefined ? {} : { swaps: plan.swaps }),
     };
-    const isOwnWork = plan.use === 'handler' || plan.use === 'script';
     const trial = this.bench.wire.begin(process, how.asksOne ? 1 : Math.floor(how.nodes / 2) + 1, isOwnWork);
     trial.share = how.lastsShare;
     if (plan.use === 'script') {

@@ -43,7 +43,7 @@ function namesIn(sources: readonly SourceFile[]): string[] {
 
 type Kind = 'rest' | 'token' | 'list' | 'url' | 'host' | 'port';
 
-const IS_REDIS = /REDIS|VALKEY|UPSTASH|KV|LOCK|CACHE|NODE_\d|SENTINEL|CLUSTER|KEYDB|DRAGONFLY/;
+const IS_REDIS = /REDIS|VALKEY|UPSTASH|KV|LOCK|CACHE|QUEUE|NODE_\d|SENTINEL|CLUSTER|KEYDB|DRAGONFLY/;
 
 function kindOf(name: string): Kind | null {
   if (/REST.*URL|UPSTASH.*URL/.test(name)) return 'rest';

@@ -6,7 +6,7 @@ import { isLostInFailover } from './failover.js';
 import { comparesTexts, type Fence, fencesOf, speaksOfFencing } from './fences.js';
 import type { Hosts } from './hosts.js';
 import { mistakesAnswers } from './late-answers.js';
-import { deletesLate, dropsTtl, isTakenOver, remembers, staysWithoutTtl } from './leavings.js';
+import { type Beats, beatsOf, deletesLate, isTakenOver, remembers, staysWithoutTtl } from './leavings.js';
 import { type Bench, textIn } from './load.js';
 import { type InOutages, inOutages } from './outages.js';
 import type { Understood } from './plan.js';
@@ -20,7 +20,7 @@ import { FIRST_TTL_MS, type Named, namedAs } from './units.js';
 import { type Untold, untoldOf } from './untold.js';
 
 /** What was seen of a lock while it was used with nothing in its way. */
-export interface Seen extends Omit<TwoTasks, 'besides'>, InOutages, Untold {
+export interface Seen extends Omit<TwoTasks, 'besides'>, InOutages, Untold, Beats {
   readonly readers: TwoReaders;
   /** How many may hold it at once. */
   readonly capacity: Capacity;
@@ -65,8 +65,6 @@ export interface Seen extends Omit<TwoTasks, 'besides'>, InOutages, Untold {
   readonly remembers: boolean;
   /** The release of one whose key expires meanwhile deletes that of the next, and a third process acquires. */
   readonly deletesLate: boolean;
-  /** While it is held, something sets its key again without a TTL. */
-  readonly dropsTtl: boolean;
   /** The text of a command that is a script. */
   readonly textOf: (said: Said) => string;
   /** The late answer to what it has given up is taken for that to a later command. */
@@ -139,7 +137,7 @@ export async function examine(
       staysWithoutTtl: await staysWithoutTtl(subject),
       remembers: !ownWork && (await remembers(bench, hosts, known, ttlMs)),
       deletesLate: known.releases && nodesAreOne(known) && (await deletesLate(bench, hosts, known, ttlMs)),
-      dropsTtl: known.releases && (await dropsTtl(bench, hosts, known, ttlMs)),
+      ...(await beatsOf(bench, hosts, known, ttlMs)),
       textOf: (said) => textIn(bench, said),
       mistakesAnswers: hasOwnConnections(bench.program) && !worksRefused && (await mistakesAnswers(subject)),
       ...(await untoldOf(subject, alone.trial?.loops ?? false)),

@@ -4,6 +4,7 @@ import type { Hosts } from './hosts.js';
 import { type Bench, textIn } from './load.js';
 import type { Understood } from './plan.js';
 import { type Attempt, calm, delayed, REST_MS, rehearse, use } from './rehearsal.js';
+import type { Said } from './said.js';
 import type { Subject } from './targeted.js';
 
 /** Nobody means to hold a lock for so long, ms. */
@@ -92,21 +93,31 @@ function setsWithoutTtl(text: string): boolean {
   return last !== undefined && !KEEPS_TTL.test(text.slice(last.index));
 }
 
-/** Whether something that is sent while the lock is held sets its key again without a TTL. */
-export async function dropsTtl(bench: Bench, hosts: Hosts, how: Understood, ttlMs: number): Promise<boolean> {
+/** What is sent for its key while a lock is held. */
+export interface Beats {
+  /** Something sets the key again without a TTL. */
+  readonly dropsTtl: boolean;
+  /** The TTL that its first extension gives the key, ms; `null` for none. */
+  readonly beatMs: number | null;
+}
+
+/** What a lock sends for its key while it is held: work of its own takes long enough for a heartbeat. */
+export async function beatsOf(bench: Bench, hosts: Hosts, how: Understood, ttlMs: number): Promise<Beats> {
   const isLong = bench.program.sources.some(({ text }) => COUNTS_STEPS.test(text));
   const schedule = scheduleOf(how, [[use(10, ttlMs, ttlMs / 4)]]);
-  // What it does of its own work takes long enough for a heartbeat.
   const takes = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, ttlMs / 2));
   const ways = isLong ? { elements: MANY } : isOwnWork(how) ? { takes } : {};
   const [own] = await rehearse(bench, hosts, how, schedule, ways);
   const trial = own?.trial;
-  if (trial == null || trial.ttlMs === null || !trial.isGranted) return false;
-  return trial.sent.some((said) => {
-    const { key, verb, words, operation, atMs } = said;
-    if (key !== trial.key || !(atMs > trial.grantedMs)) return false;
-    if (verb === 'set') return !words.slice(3).some((it) => /^(?:nx|px|ex|pxat|exat|keepttl)$/i.test(it));
-    const text = verb === 'script' && operation !== 'release' ? textIn(bench, said) : '';
-    return setsWithoutTtl(text);
-  });
+  if (trial == null || trial.ttlMs === null || !trial.isGranted) return { dropsTtl: false, beatMs: null };
+  const later = trial.sent.filter(({ key, atMs }) => key === trial.key && atMs > trial.grantedMs);
+  const extension = later.find(({ operation, ttlMs: itsMs }) => operation === 'extend' && itsMs !== null);
+  return { dropsTtl: later.some((it) => setsAlone(bench, it)), beatMs: extension?.ttlMs ?? null };
+}
+
+/** Whether a command sets a key and gives it no TTL. */
+function setsAlone(bench: Bench, said: Said): boolean {
+  const { verb, words, operation } = said;
+  if (verb === 'set') return !words.slice(3).some((it) => /^(?:nx|px|ex|pxat|exat|keepttl)$/i.test(it));
+  return verb === 'script' && operation !== 'release' && setsWithoutTtl(textIn(bench, said));
 }

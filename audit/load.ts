@@ -1,9 +1,10 @@
 import type { NodeAddress } from '../libraries/net/addresses.js';
-import { argumentsFor, type Given } from './arguments.js';
+import { argumentsFor } from './arguments.js';
 import { callOf, type Target } from './call.js';
 import { type Callable, isClass, Shapes } from './callables.js';
 import type { ClientMaker } from './clients.js';
 import { placesFor, queriesIn } from './environment.js';
+import type { Given } from './given.js';
 import type { Parameter } from './parameter.js';
 import type { Step } from './plan.js';
 import { type Exports, exportsOf, hasOwnConnections, insideOf, type Program } from './program.js';
@@ -43,10 +44,10 @@ export interface Loaded {
   readonly begun: Set<string>;
 }
 
-/** Loads the file in the process that is current. */
-export async function loadIn(bench: Bench, addresses: readonly NodeAddress[]): Promise<Loaded> {
+/** Loads the file in the process that is current; without what it exports, where it works as it is loaded. */
+export async function loadIn(bench: Bench, addresses: readonly NodeAddress[], isScript = false): Promise<Loaded> {
   const { program, clients } = bench;
-  const exports = await program.evaluate();
+  const exports = isScript ? {} : await program.evaluate();
   let made: unknown[] | null = null;
   const all = (): readonly unknown[] => {
     made ??= addresses.map((it) => clients.make(it, addresses.length));

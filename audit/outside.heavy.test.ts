@@ -99,3 +99,20 @@ export async function append(name: string): Promise<void> {
   await expect(saidOf(text('a'))).rejects.toThrow('calls fs.openSync to write, which would change a real file');
   await expect(saidOf(text('r'))).resolves.toMatchObject({ ids: [] });
 });
+
+it('takes a guard that a script never releases, and the end of its process', async () => {
+  const text = (failed: string): string => `import { Redis } from 'ioredis';
+const redis = new Redis(process.env.REDIS_URL!, { maxRetriesPerRequest: 1 });
+redis.on('error', () => {});
+const [name, ttlS, ...command] = process.argv.slice(2);
+if (!name || !(Number(ttlS) >= 10) || command.length === 0) process.exit(64);
+const reply = await redis.set('once:' + name, 'me', 'EX', Number(ttlS), 'NX').catch(() => ${failed});
+if (reply !== 'OK') process.exit(75);
+await fetch('https://mail.example/digest', { method: 'POST' });
+process.exit(0);
+`;
+  const right = await saidOf(text('null'));
+  expect(right.understood).toContain('its key is "once:a", and its TTL is 30 s');
+  expect(right.ids).toEqual([]);
+  await expect(saidOf(text("'OK'"))).resolves.toMatchObject({ ids: ['fails-open-on-error'] });
+});

@@ -34,6 +34,7 @@ type Target = { readonly own: string } | { readonly namespace: Exports; readonly
 /** The name under which a file's own functions are to be found, exported or not. */
 const INSIDE = '__lockstepInside';
 
+const EXPORTS = /\bexports?\b/;
 const REQUESTS = /\b(?:jitiImport|require)\(\s*(["'])([^"'\n]+)\1\s*\)/g;
 const MODULE_SYNTAX = /^\s*(?:import\b(?!\s*\()|export\b)/m;
 
@@ -46,6 +47,9 @@ export class ProcessExit extends Error {
   override readonly name: string = 'ProcessExit';
 }
 
+/** What a script is told on its command line: names, numbers, commands. Each is all of these as far as it can be. */
+const ARGUMENTS: readonly string[] = ['a', '30', 'a'];
+
 /** The process, as a file sees it: a simulated one ends by itself. */
 const PROCESS: NodeJS.Process = new Proxy(process, {
   get(target, name) {
@@ -53,8 +57,7 @@ const PROCESS: NodeJS.Process = new Proxy(process, {
       return () => {
         throw new ProcessExit('the file ends its process');
       };
-    // It is told of something to work on, whatever it is told.
-    if (name === 'argv') return [...process.argv.slice(0, 2), 'a', 'a'];
+    if (name === 'argv') return [...process.argv.slice(0, 2), ...ARGUMENTS];
     // Listeners of simulated processes would outlive them.
     if (name === 'on' || name === 'once') return () => PROCESS;
     return Reflect.get(target, name);
@@ -186,7 +189,13 @@ export class Program {
 
   /** Evaluates the file, and its author's other files, as a process does that begins. */
   async evaluate(): Promise<Exports> {
-    return await new Evaluation(this.files).of(this.path);
+    try {
+      return await new Evaluation(this.files).of(this.path);
+    } catch (error) {
+      // A script that ends its process has done what it does.
+      if (error instanceof ProcessExit && !EXPORTS.test(this.files.get(this.path)?.source.text ?? '')) return {};
+      throw error;
+    }
   }
 }
 

@@ -152,3 +152,85 @@ export async function migrate(redis: Redis, store: Store): Promise<void> {
   expect((await saidOf(beating(`${expires} ${sets}`))).ids).toContain('drops-ttl');
   expect((await saidOf(beating(`${sets} ${expires}`))).ids).not.toContain('drops-ttl');
 });
+
+it('takes what has a method apply for no function', async () => {
+  const text = (work: string): string => `
+const UNLOCK = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+export function createJob({ redis, matches, scoring }) {
+  return async function rebuild(season) {
+    const token = String(Math.random());
+    if ((await redis.set('s:' + season, token, { NX: true, PX: 20_000 })) !== 'OK') return false;
+    try {
+      for await (const match of matches.since(season)) ${work};
+      return true;
+    } finally { await redis.eval(UNLOCK, { keys: ['s:' + season], arguments: [token] }); }
+  };
+}`;
+  const { understood, ids } = await saidOf(text('scoring.apply(season, match)'), 12);
+  expect(understood).toContain('createJob (lock.ts:3) does its own work under the lock');
+  expect(ids).toEqual([]);
+  expect((await saidOf(text('await scoring.apply(this, [match])'))).understood).toContain('runs work under the lock');
+});
+
+it('tells of an extension in other units than the acquisition', async () => {
+  const switching = (ttl: string): string => `${HEAD}
+interface Contracts { of(id: string): Promise<string[]>; save(id: string, signal: AbortSignal): Promise<void> }
+export async function switchAll(redis: Redis, contracts: Contracts, id: string): Promise<void> {
+  const token = randomUUID();
+  if ((await redis.set('t:' + id, token, 'EX', 45, 'NX')) !== 'OK') return;
+  const lost = new AbortController();
+  const beat = setInterval(() => redis.eval(EXTEND, 1, 't:' + id, token, ${ttl}).then((it) => { if (it !== 1) lost.abort(); }, () => lost.abort()), 15_000);
+  try {
+    for (const it of await contracts.of(id)) { lost.signal.throwIfAborted(); await contracts.save(it, lost.signal); }
+  } finally { clearInterval(beat); await redis.eval(UNLOCK, 1, 't:' + id, token); }
+}`;
+  await expect(saidOf(switching('45'))).resolves.toMatchObject({ ids: ['seconds-as-ms'] });
+  await expect(saidOf(switching('45_000_000'))).resolves.toMatchObject({ ids: ['ms-as-seconds'] });
+  await expect(saidOf(switching('45_000'))).resolves.toMatchObject({ ids: [] });
+});
+
+it('works through lists of a subject, and gives what is counted a small number', async () => {
+  const printing = (told: string): string => `${HEAD}
+interface Press { hasPlate(page: number): Promise<boolean>; expose(page: number): Promise<void> }
+export class Worker {
+  constructor(private redis: Redis, private press: Press) {}
+  async process(edition: { id: string; pages: number[] }, copies: number): Promise<void> {
+    if (copies > 5_000) throw new Error('too many');
+    const [key, token] = ['print:' + edition.id, randomUUID()];
+    if ((await this.redis.set(key, token, 'PX', 30_000, 'NX')) !== 'OK') return;
+    let [isLost, until] = [false, performance.now() + 29_000];
+    const beat = setInterval(() => {
+      const from = performance.now();
+      this.redis.eval(EXTEND, 1, key, token, 30_000).then((it) => { if (it === 1) until = from + 29_000; else isLost = true; }, () => {});
+    }, 10_000);
+    try {
+      for (const page of edition.pages) {
+        if (await this.press.hasPlate(page)) continue;
+        ${told}
+        await this.press.expose(page);
+      }
+    } finally { clearInterval(beat); await this.redis.eval(UNLOCK, 1, key, token); }
+  }
+}`;
+  await expect(saidOf(printing(''))).resolves.toMatchObject({ ids: ['silent-loss'] });
+  const told = "if (isLost || performance.now() > until) throw new Error('lost');";
+  await expect(saidOf(printing(told))).resolves.toMatchObject({ ids: [] });
+});
+
+it('hands a middleware a request of which nothing is read', async () => {
+  const middleware = (events: string): string => `${HEAD}
+export function exclusive(redis: Redis, keyOf: (req: unknown) => string) {
+  return async function (req, res, next) {
+    const [key, token] = ['l:' + keyOf(req), randomUUID()];
+    if ((await redis.set(key, token, 'PX', 60_000, 'NX')) !== 'OK') return res.status(409).json({});
+    const release = () => void redis.eval(UNLOCK, 1, key, token).catch(() => {});
+    ${events}
+    req.deadline = AbortSignal.timeout(20_000);
+    return next();
+  };
+}`;
+  const early = await saidOf(middleware("res.once('finish', release); res.once('close', release);"));
+  expect(early.understood).toContain('runs work under the lock');
+  expect(early.ids).toEqual(['releases-early']);
+  await expect(saidOf(middleware("res.once('finish', release);"))).resolves.toMatchObject({ ids: [] });
+});

@@ -168,6 +168,8 @@ function roleOfObject(parameter: Parameter, isRelease: boolean): Role {
   if (isRelease && IS_HELD_NAME.test(name)) return 'held';
   const isOptions = IS_OPTIONS_TYPE.test(type) || IS_OPTIONS_NAME.test(name) || name === '';
   if (fields.length > 0 || type.startsWith('{') || isOptions) return isSubject(parameter) ? 'subject' : 'options';
+  // Something is kept with a request of which nothing is read.
+  if (type === '' && /^_?req(?:uest)?$/.test(name)) return 'subject';
   const role = roleByName(name);
   // A method of what is handed over: `isPaid` is no id.
   if (role === undefined || (parameter.isFunction && role !== 'logger')) return 'unknown';
@@ -197,6 +199,11 @@ const OF_LOCKS: readonly Role[] = [
   'logger',
   'signal',
 ];
+
+/** Whether a number is a TTL by its name, rather than because it is nothing else. */
+export function saysTtl(name: string): boolean {
+  return roleByName(name) === 'ttl';
+}
 
 /** Whether an object is what a lock is about, as an order, rather than how it is to be. */
 function isSubject({ name, type, fields }: Parameter): boolean {

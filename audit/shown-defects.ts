@@ -148,7 +148,7 @@ export const REENTERS: Defect = {
 export const RELEASES_HUNG_UP: Defect = {
   id: 'releases-early',
   sentence:
-    "it releases the lock on 'close' of the response, which also comes when the client disconnects while the handler still works: the next request gets in beside it, and what the handler asks still says that the lock is held",
+    "it releases the lock on 'close' of the response, which also comes when the client disconnects while the handler still works: the next request gets in beside it, and nothing tells the handler",
   fix: "release when the handler has ended; or tell it on 'close' that the lock is over, so that it stops",
   brings: EXCLUSION,
   isShown: true,

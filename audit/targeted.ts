@@ -192,7 +192,7 @@ async function releasesHungUp(subject: Subject): Promise<Defect | null> {
   const uses = [[use(10, ttlMs, ttlMs / 2)], [use(ttlMs / 5, ttlMs, ttlMs / 5)]];
   const attempts = await plays(subject, uses, [], { hangsUp: true });
   const [own, other] = [useOf(attempts, 'c1'), useOf(attempts, 'c2')];
-  if (own?.held?.hangUp === undefined || own.held.isHeld === undefined || other?.trial?.isGranted !== true) return null;
+  if (own?.held?.hangUp === undefined || other?.trial?.isGranted !== true) return null;
   return other.acquiredMs < own.releasedMs && own.believes ? RELEASES_HUNG_UP : null;
 }
 

@@ -1,11 +1,11 @@
 import { replayLibraries } from '../libraries/run.js';
 import type { Fault, Schedule } from '../scenarios/index.js';
 import { InputError } from '../scenarios/input-error.js';
-import type { Given } from './arguments.js';
 import { functionDefects } from './beside.js';
 import { serversIn } from './environment.js';
 import { examine, type Seen } from './examine.js';
 import { looksAtForm } from './forms.js';
+import type { Given } from './given.js';
 import { refusalIn, releaserIn } from './held.js';
 import { Hosts } from './hosts.js';
 import { type Bench, beginIn, loadIn, makeFor } from './load.js';

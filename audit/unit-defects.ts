@@ -23,6 +23,8 @@ export function unitDefects({ how, seen }: Pick<FoundLock, 'how' | 'seen'>, comm
         'it is given its TTL in seconds and hands it to Redis as milliseconds (PX): its key is gone after a thousandth of that, and another process gets the lock',
       ),
     ];
+  const beat = beatDefect(seen);
+  if (beat !== null) return [beat];
   // One that is given its TTL may have a default of its own.
   const sent = fixedTtlMs === null ? (seen.bare?.trial?.sent ?? []) : [commands.acquire, ...commands.extensions];
   const first = sent.find((it) => it?.ttlMs != null && (it.operation === 'acquire' || it.operation === 'extend'));
@@ -50,6 +52,22 @@ export function unitDefects({ how, seen }: Pick<FoundLock, 'how' | 'seen'>, comm
       `${which} is ${seconds(ttlMs)}: ${ttlMs / 1000}${called} is handed to Redis as seconds (${verb}), as if it were milliseconds; after a crash nobody gets the lock for so long`,
     ),
   ];
+}
+
+/** Its extension gives its key a thousandth of its TTL, or a thousand times that. */
+function beatDefect({ alone, beatMs }: FoundLock['seen']): Defect | null {
+  const ttlMs = alone.trial?.ttlMs ?? null;
+  if (ttlMs === null || beatMs === null) return null;
+  const sentence = `it gets its key for ${seconds(ttlMs)}, and extends that by ${seconds(beatMs)}`;
+  if (beatMs * 1000 === ttlMs)
+    return asMs(
+      `${sentence}: what is in seconds is handed to Redis as milliseconds (PEXPIRE); the key is gone after the first extension, and another process gets the lock`,
+    );
+  if (beatMs === ttlMs * 1000)
+    return asSeconds(
+      `${sentence}: what is in milliseconds is handed to Redis as seconds (EXPIRE); after a crash nobody gets the lock for so long`,
+    );
+  return null;
 }
 
 /** Whether a command says its TTL in seconds. */

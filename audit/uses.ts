@@ -36,10 +36,18 @@ export function calls(body: SyntaxNode, name: string): boolean {
   visit(body, (node) => {
     if (!node.type.endsWith('CallExpression')) return;
     const [first, second, ...more] = chainOf(part(node, 'callee'));
-    const isByMethod = second === undefined || ((second === 'call' || second === 'apply') && more.length === 0);
-    found ||= first === name && isByMethod;
+    // `scoring.apply(board, match)` is a method of its own.
+    const isByMethod = (second === 'call' || second === 'apply') && more.length === 0 && tellsThis(node);
+    found ||= first === name && (second === undefined || isByMethod);
   });
   return found;
+}
+
+/** Whether a call tells a function what `this` is, or that there is none. */
+function tellsThis(node: SyntaxNode): boolean {
+  const [first] = parts(node, 'arguments');
+  if (first === undefined || first.type === 'ThisExpression' || first.type === 'NullLiteral') return true;
+  return /^(?:undefined|self|that|this\w*|ctx|context|target|instance|owner|scope|receiver)$/.test(nameOf(first));
 }
 
 const IS_ERROR_NAME = /^_?e(?:rr\w*|x)?\d*$/;

@@ -1,7 +1,8 @@
 import { AsyncResource } from 'node:async_hooks';
-import { argumentsFor, type Given } from './arguments.js';
+import { argumentsFor } from './arguments.js';
 import type { Target } from './call.js';
 import type { Callable, Shapes } from './callables.js';
+import type { Given } from './given.js';
 import { responseOf } from './response.js';
 import { roleOf } from './roles.js';
 

@@ -63,6 +63,7 @@ describe.each([
   ['twentieth', 30],
   ['twenty-first', 30],
   ['twenty-second', 30],
+  ['twenty-third', 30],
 ] as const)('the %s set of locks as people write them', (set, count) => {
   const locks = locksOf(set);
 

@@ -5,7 +5,6 @@ import { pathToFileURL } from 'node:url';
 import { deflateRawSync, gzipSync } from 'node:zlib';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { judgeAsExpected } from '../../properties/expectation.js';
 import { judge } from '../../properties/judge.js';
 import { canRun } from '../../real/testing/can-run.js';
 import { parseScheduleText } from '../../scenarios/index.js';
@@ -53,37 +52,6 @@ function firstFailing(): number {
   return (searchRange(plan, 0, runs).found[0]?.run ?? Number.NaN) + 1;
 }
 
-/** What each scenario comes to in Node. */
-function inNode(): { id: string; hash: string; verdict: string }[] {
-  return CATALOGUE.map(({ id, schedule, expect: expected }) => {
-    const judgement = judgeAsExpected(schedule, expected);
-    return { id, hash: judgement.run.hash, verdict: judgement.verdict };
-  });
-}
-
-/** In a page: what each scenario comes to there, opened one after the other by the address to which documents link. */
-const RUN_ALL = `async (places) => {
-  const rows = [];
-  for (const [id, fragment] of places) {
-    location.hash = fragment;
-    for (let tries = 0; tries < 2000; tries++) {
-      const it = document.querySelector('[data-verdict]');
-      if (it !== null && document.querySelector('.verdict .id')?.textContent.startsWith(id + ' ')) {
-        rows.push({ id, hash: it.getAttribute('data-hash'), verdict: it.getAttribute('data-verdict') });
-        break;
-      }
-      await new Promise((resolve) => setTimeout(resolve, 5));
-    }
-  }
-  return rows;
-}`;
-
-/** The same for the whole catalogue. */
-function runAll(): string {
-  const places = CATALOGUE.map(({ id }) => [id, fragmentAt({ scenario: id })]);
-  return `(${RUN_ALL})(${JSON.stringify(places)})`;
-}
-
 test(`the page is at most ${MOST_PAGE} bytes as gzip packs it, with the engine and the catalogue`, () => {
   expect(gzipSync(html, { level: 9 }).length).toBeLessThanOrEqual(MOST_PAGE);
 });
@@ -98,13 +66,6 @@ describe('the playground, from a file and offline', () => {
     expect(await page.getByRole('button', { name: /persistence=always\s*, safe with it/ }).count()).toBe(1);
     await expect.poll(() => page.url()).toContain('&run=');
     expect(page.url().length).toBeLessThan(MOST_ADDRESS);
-    expect(wrongOf(problems)).toEqual([]);
-    await context.close();
-  });
-
-  inBrowser('runs the whole catalogue to the hashes and verdicts of Node', async (browser) => {
-    const { page, context, problems } = await opened(browser, '#S03');
-    expect(await page.evaluate(runAll())).toEqual(inNode());
     expect(wrongOf(problems)).toEqual([]);
     await context.close();
   });
@@ -306,11 +267,6 @@ describe.skipIf(!hasFirefox)('the playground in Firefox', () => {
       expect(await shown()).toBe('violated');
     }
     server.close();
-  });
-
-  test('runs the whole catalogue to the hashes and verdicts of Node', async () => {
-    await firefox.goto(`${url}#S03`);
-    expect(await firefox.evaluate(runAll())).toEqual(inNode());
   });
 
   inBrowser('opens an address that was made in Chromium', async (browser) => {

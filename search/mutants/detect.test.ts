@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { DETECTION_RUNS, detectMutant } from './detect.js';
 import { MUTANTS } from './registry.js';
 
-/** Caught soon; all others are hunted in search/shrinking/minimal.prop.test.ts. */
+/** Caught soon; all others are hunted in search/shrinking/minimal.slow.test.ts. */
 const SOON: readonly string[] = ['M02', 'M04', 'M07', 'M21'];
 
 describe('the hunt', () => {
