@@ -104,10 +104,14 @@ describe('a finding of an audit', () => {
 describe('an audit that is interrupted', () => {
   it('says what there is so far, leaves no thread behind, and exits with 130', async () => {
     const cwd = projectWith('with-node-redis.ts');
-    // Each simulated process loads the file: most of them do so in the search.
-    const count = "import { appendFileSync } from 'node:fs';\nappendFileSync('loaded', '.');\n";
+    // Each simulated process loads the file: most of them do so in the search. Only a package can tell that outside.
+    const counts = join(cwd, 'src/node_modules/counts');
+    mkdirSync(counts, { recursive: true });
+    writeFileSync(join(counts, 'package.json'), '{ "name": "counts", "main": "index.cjs" }');
+    const count = "require('node:fs').appendFileSync('loaded', '.')";
+    writeFileSync(join(counts, 'index.cjs'), `exports.loaded = () => ${count};`);
     const path = join(cwd, 'src/with-node-redis.ts');
-    writeFileSync(path, `${count}${readFileSync(path, 'utf8')}`);
+    writeFileSync(path, `import { loaded } from 'counts';\nloaded();\n${readFileSync(path, 'utf8')}`);
     appendFileSync(join(cwd, 'loaded'), '');
     const { child, end } = started(['audit', 'src/with-node-redis.ts', '--runs', '1000000'], {}, cwd);
     while (readFileSync(join(cwd, 'loaded')).length < 60 && child.exitCode === null) await sleep(20);

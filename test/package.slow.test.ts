@@ -58,8 +58,17 @@ function hashOf({ stdout }: Ran): unknown {
 /** What `npx lockstep` runs, without what npm says of its own configuration. */
 const lockstep = (...argv: readonly string[]): Promise<Ran> => ran(join('node_modules', '.bin', 'lockstep'), ...argv);
 
+/** Packs it as it is published: without the comments of its JavaScript, which others need that run beside this. */
+async function packedPlain(): Promise<Packed> {
+  const { filename } = await packInto(folder, ROOT);
+  await exec('tar', ['-xzf', filename], { cwd: folder });
+  const plain = join(folder, 'package');
+  await exec('npm', ['run', '-s', 'build:plain', '--', '--outDir', join(plain, 'dist')], { cwd: ROOT });
+  return packInto(folder, plain);
+}
+
 beforeAll(async () => {
-  packed = await packInto(folder, ROOT);
+  packed = await packedPlain();
   writeFileSync(join(folder, 'package.json'), '{ "private": true }\n');
   const install = ['install', '--prefer-offline', '--no-audit', '--no-fund', '--fetch-retries', '5'];
   expect(await ran('npm', ...install, packed.filename)).toMatchObject({ code: 0 });
