@@ -18,7 +18,7 @@ export function oneRequestAtATime({ ttlMs = 15_000 } = {}) {
     } catch (error) {
       return next(error);
     }
-    res.once('close', () => client.eval(RELEASE, { keys: [key], arguments: [token] }).catch(() => {}));
+    res.once('finish', () => client.eval(RELEASE, { keys: [key], arguments: [token] }).catch(() => {}));
     next();
   };
 }
