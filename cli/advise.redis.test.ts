@@ -3,6 +3,7 @@ import { appendFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, write
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { afterEach, describe, expect, it } from 'vitest';
 import {
@@ -92,10 +93,12 @@ describe.skipIf(!canRunOnRedis(title, 'processes'))(title, () => {
     [noEvictionLines().lines, 'kept'],
     [['maxmemory-policy volatile-lru'], 'evicted'],
   ])('with %j the key of a lock is %s when memory is short', async (lines, fate) => {
-    const { conf, port } = await confWith(['maxmemory 3mb', ...lines]);
+    // Redis looks at a few keys alone, and at their age in whole seconds.
+    const { conf, port } = await confWith(['maxmemory 3mb', 'maxmemory-samples 64', ...lines]);
     start(PROGRAM, [conf]);
     const redis = await connected(port);
     await redis.set('lock', 'token', 'PX', 600_000);
+    await sleep(2_000);
     const filler = 'x'.repeat(100_000);
     for (let i = 0; i < 60; i++) await redis.set(`cache:${i}`, filler, 'PX', 600_000).catch(() => {});
     // The least recently used goes first.
