@@ -7,15 +7,14 @@ import type { Page } from 'playwright-core';
 import { afterAll, describe, expect, test } from 'vitest';
 import { judgeAsExpected } from '../properties/expectation.js';
 import { judge } from '../properties/judge.js';
-import type { Scenario } from '../scenarios/index.js';
 import { variantSchedule } from '../scenarios/variant.js';
 import { formatCount } from '../text/format.js';
 import { htmlReport } from './html.js';
 import { payloadOf, reportOf } from './payload-of.js';
-import { axeFindings, openPage, settled } from './testing/browser.js';
+import { axeFindings, openPage } from './testing/browser.js';
 import { browserTests } from './testing/in-browser.js';
 import { longSchedule } from './testing/long-run.js';
-import { CATALOGUE } from './testing/scenes.js';
+import { pagesIn, scenarioOf } from './testing/written-page.js';
 import { viewerFiles } from './viewer-files.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'lockstep-report-'));
@@ -26,38 +25,7 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-function scenarioOf(id: string): Scenario {
-  const scenario = CATALOGUE.find((it) => it.id === id);
-  if (scenario === undefined) throw new Error(`there is no ${id}`);
-  return scenario;
-}
-
-interface Written {
-  readonly url: string;
-  readonly hash: string;
-  readonly verdict: string;
-  readonly events: number;
-}
-
-const known = new Map<string, Written>();
-
-/** The page of a scenario, written once. */
-function written(id: string): Written {
-  const page = known.get(id) ?? write(id);
-  known.set(id, page);
-  return page;
-}
-
-function write(id: string): Written {
-  const scenario = scenarioOf(id);
-  const { schedule } = scenario;
-  const judgement = judgeAsExpected(schedule, scenario.expect);
-  const path = join(folder, `${id}.html`);
-  writeFileSync(path, htmlReport(payloadOf({ id, schedule, scenario, judgement, replay: `lockstep replay ${id}` })));
-  const { verdict, run } = judgement;
-  return { url: pathToFileURL(path).href, hash: run.hash, verdict, events: run.trace.length };
-}
-
+const written = pagesIn(folder);
 const verdict = (page: Page): Promise<string | null> => page.locator('h1').getAttribute('data-verdict');
 const hashIn = (page: Page): Promise<string | null> => page.locator('[data-hash]').getAttribute('data-hash');
 const inspected = (page: Page): Promise<string> => page.locator('.inspector').innerText();
@@ -172,25 +140,6 @@ describe('the report of S03, from a file and offline', () => {
       await context.close();
     });
   }
-});
-
-/** One scenario in so many: the playground, which has the same engine and viewer, runs all of them in two browsers. */
-const STRIDE = 5;
-
-inBrowser('scenarios run to the same hash and verdict in the page as in Node', async (browser) => {
-  const { page, context, problems } = await openPage(browser, written('S03').url);
-  for (const { id } of CATALOGUE.filter((_, at) => at % STRIDE === 0)) {
-    const { url, hash, verdict: expected } = written(id);
-    await page.goto(url);
-    await settled(page);
-    expect({ id, hash: await hashIn(page), verdict: await verdict(page), problems }).toEqual({
-      id,
-      hash,
-      verdict: expected,
-      problems: [],
-    });
-  }
-  await context.close();
 });
 
 /** Bytes, as gzip -9 packs them. */

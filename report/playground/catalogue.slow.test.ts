@@ -1,21 +1,18 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { afterAll, expect, test } from 'vitest';
 import { judgeAsExpected } from '../../properties/expectation.js';
 import { canRun } from '../../real/testing/can-run.js';
 import { openAny } from '../testing/browser.js';
 import { FIREFOX, Firefox, NO_FIREFOX } from '../testing/firefox.js';
 import { browserTests } from '../testing/in-browser.js';
+import { playgroundIn } from '../testing/playground-page.js';
 import { CATALOGUE } from '../testing/scenes.js';
 import { fragmentAt } from './link.js';
-import { playgroundPage } from './page.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'lockstep-playground-'));
-const tour = readFileSync(new URL('../../docs/tour.md', import.meta.url), 'utf8');
-writeFileSync(join(folder, 'index.html'), playgroundPage({ scenarios: CATALOGUE, tour }));
-const url = `${pathToFileURL(join(folder, 'index.html')).href}#S03`;
+const url = `${playgroundIn(folder).url}#S03`;
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** What each scenario comes to in Node. */

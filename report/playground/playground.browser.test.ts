@@ -1,7 +1,6 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { deflateRawSync, gzipSync } from 'node:zlib';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -12,22 +11,18 @@ import { searchRange } from '../../search/range.js';
 import { axeFindings, openAny, type Watched } from '../testing/browser.js';
 import { FIREFOX, Firefox, NO_FIREFOX } from '../testing/firefox.js';
 import { browserTests } from '../testing/in-browser.js';
-import { CATALOGUE } from '../testing/scenes.js';
+import { playgroundIn } from '../testing/playground-page.js';
 import { serveFolder } from '../testing/static-server.js';
 import { fragmentAt } from './link.js';
-import { playgroundPage } from './page.js';
 import { DEMONSTRATION_TEXTS, pageSearchOf } from './settings.js';
 
 const MOST_PAGE = 150_000;
 const MOST_ADDRESS = 2_000;
 
 const folder = mkdtempSync(join(tmpdir(), 'lockstep-playground-'));
-const tour = readFileSync(new URL('../../docs/tour.md', import.meta.url), 'utf8');
-const html = playgroundPage({ scenarios: CATALOGUE, tour });
-const url = pathToFileURL(join(folder, 'index.html')).href;
+const { html, url } = playgroundIn(folder);
 const inBrowser = browserTests('the playground');
 
-beforeAll(() => writeFileSync(join(folder, 'index.html'), html));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const verdict = (page: Page): Promise<string | null> => page.locator('[data-verdict]').getAttribute('data-verdict');
