@@ -41,8 +41,8 @@ export type Tell = (news: { readonly doing: string; readonly done: number; reado
 /** Stands for the command that shows a failure again, and for the path of its page. */
 export const AUDIT_REPLAY = '<replay>';
 
-/** What does no harm where what the work gives is only kept for a while: the source is asked twice, or not until the guard is over. */
-const NOT_OF_CACHES: readonly string[] = [WITHOUT_KEY.id, LETS_TASKS_IN.id, 'kept-on-error'];
+/** Defects that make a cache ask its source twice, or not until its guard expires, and no more. */
+const HARMLESS_IN_CACHES: readonly string[] = [WITHOUT_KEY.id, LETS_TASKS_IN.id, 'kept-on-error'];
 
 const MOST_FINDINGS = 3;
 const MOST_SHRINKING = 400;
@@ -75,7 +75,7 @@ async function audited(plan: AuditPlan, tell: Tell, isStopped: () => boolean): P
   const program = await Program.load(plan.path);
   Object.assign(process.env, environmentFor(program.sources, plan.nodes ?? serversIn(program.sources) ?? MOST_NODES));
   keepClassesOfNodeRedis(plan.path);
-  calls.types = requiredTypes(program.sources.map(({ text }) => text));
+  calls.types = requiredTypes(program.texts);
   const guessed = clientKindIn(program.sources);
   const kinds =
     plan.client === undefined
@@ -93,14 +93,14 @@ async function audited(plan: AuditPlan, tell: Tell, isStopped: () => boolean): P
   const { how, hosts, seen } = found;
   const subject = { bench, hosts, how, alone: seen.alone, ttlMs: how.fixedTtlMs ?? FIRST_TTL_MS };
   const all = defectsOf(found);
-  const isOfLocks = ({ id }: Defect): boolean => NOT_OF_CACHES.includes(id);
-  const defects = all.some(isOfLocks) && (await isCache(subject)) ? all.filter((it) => !isOfLocks(it)) : all;
+  const mayFail = searched.failing.length > 0 || all.length > 0;
+  const harmless = mayFail && (await isCache(subject)) ? HARMLESS_IN_CACHES : [];
+  const defects = all.filter(({ id }) => !harmless.includes(id));
   for (const failing of distinct(searched.failing)) {
     if (findings.length >= MOST_FINDINGS || isStopped()) break;
     tell({ doing: `makes ${failing.kind} small`, done: searched.runs, of: runs });
     const finding = await findingOf(failing, defects, { ...plan, where, isStopped });
-    if (NOT_OF_CACHES.includes(finding.id) && (await isCache(subject))) continue;
-    findings.push(finding);
+    if (!harmless.includes(finding.id)) findings.push(finding);
   }
   const isNew = (defect: Defect): boolean => !findings.some(({ sentence }) => sentence === defect.sentence);
   if (plan.replay === undefined)
@@ -187,10 +187,9 @@ async function findingOf(
   const cause = ofRun === WITHOUT_KEY && (await isOfOneProcess(subject, schedule, shown, how)) ? LETS_TASKS_IN : ofRun;
   // What deletes the key of a later try of its own is no release that deletes another's.
   const isOwn = cause?.id === 'reused-token' && !(defect !== undefined && OF_VALUES.includes(defect.id));
-  // What says by the clock until when it is held has told its work.
-  const isTold = defect?.id === 'silent-loss' && cause !== null && isOfEnd(cause, shown, played);
-  const isOfTasks = cause?.id === LETS_TASKS_IN.id && defect?.id === 'silent-loss';
-  const known = isOwn || isTold || isOfTasks ? cause : (defect ?? cause);
+  // What says by the clock until when it is held has told its work, and two tasks of a process need lose nothing.
+  const isOther = cause !== null && (cause.id === LETS_TASKS_IN.id || isOfEnd(cause, shown, played));
+  const known = isOwn || (isOther && defect?.id === 'silent-loss') ? cause : (defect ?? cause);
   const sent =
     (defect?.verb === undefined ? null : lineOf(played, defect.verb)) ??
     decidedBy(shown, played.run.trace, played.frames) ??

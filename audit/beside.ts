@@ -1,7 +1,7 @@
 import type { Fault } from '../scenarios/index.js';
 import type { Defect } from './defect.js';
 import { staleStore } from './handed-store.js';
-import { beatsOf } from './leavings.js';
+import { sentWhileHeld } from './leavings.js';
 import type { Bench } from './load.js';
 import { oppositeCalls } from './opposite.js';
 import { partDefect } from './parts.js';
@@ -69,7 +69,7 @@ export async function functionDefects(subject: Runnable, plans: readonly Plan[])
 /** Whether a function sets its key again without a TTL, where the lock by itself does not. */
 async function ttlDropped({ bench, hosts, how }: Runnable, plan: Plan): Promise<Defect | null> {
   const ttlMs = how.fixedTtlMs ?? GAP_MS;
-  const drops = async (of: Understood): Promise<boolean> => (await beatsOf(bench, hosts, of, ttlMs)).dropsTtl;
+  const drops = async (of: Understood): Promise<boolean> => (await sentWhileHeld(bench, hosts, of, ttlMs)).dropsTtl;
   return how.plan.use !== 'handler' && (await drops({ ...how, plan })) && !(await drops(how)) ? DROPS_TTL : null;
 }
 

@@ -4,6 +4,7 @@ import type { NodeAddress } from '../libraries/net/addresses.js';
 import { current, type ProcessContext } from '../libraries/runtime/owner.js';
 import { callOf, type Target, takesCallback } from './call.js';
 import type { Callable } from './callables.js';
+import { isOwnWork } from './cases.js';
 import { environmentFor } from './environment.js';
 import { formed } from './forms.js';
 import type { Given } from './given.js';
@@ -145,27 +146,23 @@ class LockUser {
     return false;
   }
 
-  private get texts(): readonly string[] {
-    return this.bench.program.sources.map(({ text }) => text);
-  }
-
   async acquire(key: string, ttlMs: number): Promise<HeldByFile | null> {
     const { how, loaded, process } = this;
     const { plan } = how;
-    const isOwnWork = plan.use === 'handler' || plan.use === 'script';
+    const worksItself = isOwnWork(how);
     const base: Given = {
       ...loaded.given,
-      key: how.isLong ? formed(key, this.texts) : key,
+      key: how.isLong ? formed(key, this.bench.program.texts) : key,
       ttlMs,
       token: randomUUID(),
       unitMs: how.unitMs,
       isBare: how.isBare,
       reads: plan.reads === true,
-      worksItself: isOwnWork,
+      worksItself,
       ...(plan.differs === undefined ? {} : { differs: plan.differs }),
       ...(plan.swaps === undefined ? {} : { swaps: plan.swaps }),
     };
-    const trial = this.bench.wire.begin(process, how.asksOne ? 1 : Math.floor(how.nodes / 2) + 1, isOwnWork);
+    const trial = this.bench.wire.begin(process, how.asksOne ? 1 : Math.floor(how.nodes / 2) + 1, worksItself);
     trial.share = how.lastsShare;
     if (plan.use === 'script') {
       // What it has begun as it was loaded goes on.
@@ -180,7 +177,7 @@ class LockUser {
     base.named = taker.parameters.map(({ name }) => name);
     const acquiring = { ...base, isAcquiring: true };
     if (plan.use === 'with') return this.runsWork(trial, key, acquiring, taker);
-    if (isOwnWork) {
+    if (worksItself) {
       const stop = new AbortController();
       const done = callOf(taker, { ...acquiring, response: responseOf().it, stop: stop.signal });
       trial.loops = taker.parameters.some((it) => roleOf(it) === 'signal' && !it.isOptional);

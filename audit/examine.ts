@@ -6,7 +6,7 @@ import { isLostInFailover } from './failover.js';
 import { comparesTexts, type Fence, fencesOf, speaksOfFencing } from './fences.js';
 import type { Hosts } from './hosts.js';
 import { mistakesAnswers } from './late-answers.js';
-import { type Beats, beatsOf, deletesLate, isTakenOver, remembers, staysWithoutTtl } from './leavings.js';
+import { deletesLate, isTakenOver, remembers, type SentWhileHeld, sentWhileHeld, staysWithoutTtl } from './leavings.js';
 import { type Bench, textIn } from './load.js';
 import { type InOutages, inOutages } from './outages.js';
 import type { Understood } from './plan.js';
@@ -20,7 +20,7 @@ import { FIRST_TTL_MS, type Named, namedAs } from './units.js';
 import { type Untold, untoldOf } from './untold.js';
 
 /** What was seen of a lock while it was used with nothing in its way. */
-export interface Seen extends Omit<TwoTasks, 'besides'>, InOutages, Untold, Beats {
+export interface Seen extends Omit<TwoTasks, 'besides'>, InOutages, Untold, SentWhileHeld {
   readonly readers: TwoReaders;
   /** How many may hold it at once. */
   readonly capacity: Capacity;
@@ -125,7 +125,7 @@ export async function examine(
       bare: bare ?? null,
       named: namedIn(bench, (how.fixedTtlMs === null ? bare : alone)?.trial?.ttlMs ?? Number.NaN),
       fences: await fencesOf(bench, hosts, known, ttlMs),
-      comparesTokens: speaksOfFencing(bench) && comparesTexts(bench.program.sources.map(({ text }) => text)),
+      comparesTokens: speaksOfFencing(bench) && comparesTexts(bench.program.texts),
       renewed: renewed ?? null,
       extended: extended ?? null,
       thrown: thrown ?? null,
@@ -137,7 +137,7 @@ export async function examine(
       staysWithoutTtl: await staysWithoutTtl(subject),
       remembers: !ownWork && (await remembers(bench, hosts, known, ttlMs)),
       deletesLate: known.releases && nodesAreOne(known) && (await deletesLate(bench, hosts, known, ttlMs)),
-      ...(await beatsOf(bench, hosts, known, ttlMs)),
+      ...(await sentWhileHeld(bench, hosts, known, ttlMs)),
       textOf: (said) => textIn(bench, said),
       mistakesAnswers: hasOwnConnections(bench.program) && !worksRefused && (await mistakesAnswers(subject)),
       ...(await untoldOf(subject, alone.trial?.loops ?? false)),

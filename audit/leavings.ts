@@ -94,25 +94,30 @@ function setsWithoutTtl(text: string): boolean {
 }
 
 /** What is sent for its key while a lock is held. */
-export interface Beats {
+export interface SentWhileHeld {
   /** Something sets the key again without a TTL. */
   readonly dropsTtl: boolean;
   /** The TTL that its first extension gives the key, ms; `null` for none. */
-  readonly beatMs: number | null;
+  readonly extensionTtlMs: number | null;
 }
 
 /** What a lock sends for its key while it is held: work of its own takes long enough for a heartbeat. */
-export async function beatsOf(bench: Bench, hosts: Hosts, how: Understood, ttlMs: number): Promise<Beats> {
+export async function sentWhileHeld(
+  bench: Bench,
+  hosts: Hosts,
+  how: Understood,
+  ttlMs: number,
+): Promise<SentWhileHeld> {
   const isLong = bench.program.sources.some(({ text }) => COUNTS_STEPS.test(text));
   const schedule = scheduleOf(how, [[use(10, ttlMs, ttlMs / 4)]]);
   const takes = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, ttlMs / 2));
   const ways = isLong ? { elements: MANY } : isOwnWork(how) ? { takes } : {};
   const [own] = await rehearse(bench, hosts, how, schedule, ways);
   const trial = own?.trial;
-  if (trial == null || trial.ttlMs === null || !trial.isGranted) return { dropsTtl: false, beatMs: null };
+  if (trial == null || trial.ttlMs === null || !trial.isGranted) return { dropsTtl: false, extensionTtlMs: null };
   const later = trial.sent.filter(({ key, atMs }) => key === trial.key && atMs > trial.grantedMs);
   const extension = later.find(({ operation, ttlMs: itsMs }) => operation === 'extend' && itsMs !== null);
-  return { dropsTtl: later.some((it) => setsAlone(bench, it)), beatMs: extension?.ttlMs ?? null };
+  return { dropsTtl: later.some((it) => setsAlone(bench, it)), extensionTtlMs: extension?.ttlMs ?? null };
 }
 
 /** Whether a command sets a key and gives it no TTL. */

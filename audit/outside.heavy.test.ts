@@ -57,7 +57,7 @@ it.each([
 
 /** Starts a program under its lock. */
 const dumping = (starts: string, refused: string): string => `${HEAD}
-import { execFile, spawn, spawnSync } from 'node:child_process';
+import { exec, execFile, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { promisify } from 'node:util';
 const run = promisify(execFile);
@@ -79,6 +79,10 @@ it.each([
     "const [code] = await once(spawn('pg_dump', [database]), 'exit'); if (code !== 0) throw new Error('failed');",
   ],
   ['execFile', "const { stdout } = await run('pg_dump', [database]); if (stdout !== '') throw new Error(stdout);"],
+  [
+    'exec with a callback',
+    "await new Promise<void>((done, fail) => exec('pg_dump ' + database, (error) => (error ? fail(error) : done())));",
+  ],
   ['spawnSync', "if (spawnSync('pg_dump', [database]).status !== 0) throw new Error('failed');"],
 ])('takes a program that is started by %s for work', async (_, starts) => {
   await expect(saidOf(dumping(starts, 'process.exit(75);'))).resolves.toMatchObject({
@@ -96,7 +100,8 @@ export async function append(name: string): Promise<void> {
   if ((await redis.set(name, token, 'PX', 60_000, 'NX')) !== 'OK') return;
   try { closeSync(openSync(${JSON.stringify(import.meta.filename)}, '${flags}')); } finally { await redis.eval(UNLOCK, 1, name, token); }
 }`;
-  await expect(saidOf(text('a'))).rejects.toThrow('calls fs.openSync to write, which would change a real file');
+  for (const flags of ['a', 'r+', 'rs+'])
+    await expect(saidOf(text(flags))).rejects.toThrow('calls fs.openSync to write, which would change a real file');
   await expect(saidOf(text('r'))).resolves.toMatchObject({ ids: [] });
 });
 

@@ -52,18 +52,13 @@ function work(name: string, given: readonly unknown[]): Promise<unknown> {
   return Promise.resolve(note(name, given));
 }
 
-function callbackIn(given: readonly unknown[]): Method | null {
-  const last = given.at(-1);
-  return typeof last === 'function' ? (last as Method) : null;
-}
-
 /** A function in the style of Node, which tells a callback what a promise gives. */
 function telling(does: (given: readonly unknown[]) => Promise<unknown>): Method {
   return (...given) => {
-    const told = callbackIn(given);
-    does(told === null ? given : given.slice(0, -1)).then(
-      (result) => told?.(null, result),
-      (error) => told?.(error),
+    const told = given.at(-1) as Method;
+    does(given.slice(0, -1)).then(
+      (result) => told(null, result),
+      (error) => told(error),
     );
   };
 }
@@ -74,47 +69,58 @@ function file(): unknown {
   return unknownValue({ close: nothing, sync: nothing, datasync: nothing, chmod: nothing }, 'a', 'file');
 }
 
-const isRead = (flags: unknown): boolean => flags === undefined || /^rs?\+?$/.test(String(flags));
+/** Whether a file is opened for reading alone. */
+function isRead(flags: unknown): boolean {
+  return (
+    flags === undefined || typeof flags === 'function' || flags === fs.constants.O_RDONLY || /^rs?$/.test(String(flags))
+  );
+}
+
+/** What stands for the functions of a name, in the styles of Node. */
+interface Stand {
+  readonly promised: (given: readonly unknown[]) => Promise<unknown>;
+  readonly atOnce: (given: readonly unknown[]) => unknown;
+}
+
+function standFor(name: string): Stand {
+  if (WRITES.includes(name))
+    return {
+      promised: (given) => work(name, given).then(() => undefined),
+      atOnce: (given) => void note(name, given),
+    };
+  if (MAKES_ROOM.includes(name)) return { promised: async () => undefined, atOnce: () => undefined };
+  const atOnce = (given: readonly unknown[]): unknown =>
+    name === 'mkdtemp' ? `${given[0]}000000` : (Reflect.get(fs, `${name}Sync`) as Method)(...given);
+  return { promised: async (given) => atOnce(given), atOnce };
+}
+
+const STANDS = [...WRITES, ...MAKES_ROOM, ...READS, 'mkdtemp'].map((name) => ({ name, ...standFor(name) }));
 
 const promises: Module = {
   ...fs.promises,
-  ...Object.fromEntries(WRITES.map((name) => [name, async (...given: unknown[]) => void (await work(name, given))])),
-  ...Object.fromEntries(MAKES_ROOM.map((name) => [name, async () => undefined])),
-  ...Object.fromEntries(READS.map((name) => [name, async (...given: unknown[]) => reading(name)(...given)])),
-  mkdtemp: async (prefix: string) => `${prefix}000000`,
+  ...Object.fromEntries(STANDS.map(({ name, promised }) => [name, (...given: unknown[]) => promised(given)])),
   open: async (path: string, flags?: string) =>
     isRead(flags) ? fs.promises.open(path, flags) : work('open', [path]).then(file),
 };
 
-/** @throws What names the call that would open a file for writing by its number: nothing stands for that. */
-function opening(name: string, native: unknown, path: string, flags: unknown, ...more: readonly unknown[]): unknown {
-  if (!isRead(typeof flags === 'function' ? undefined : flags) && current.owner !== null)
-    throw current.owner.refuses(`calls fs.${name} to write, which would change a real file`);
-  return (native as Method)(path, flags, ...more);
-}
-
-function reading(name: string): Method {
-  return Reflect.get(fs, `${name}Sync`) as Method;
+/** @throws What names a call that would open a file for writing by its number: nothing stands for that. */
+function opening(name: 'open' | 'openSync'): Method {
+  return (...given) => {
+    if (!isRead(given[1]) && current.owner !== null)
+      throw current.owner.refuses(`calls fs.${name} to write, which would change a real file`);
+    return (fs[name] as Method)(...given);
+  };
 }
 
 const files: Module = {
   ...Object.fromEntries(
-    WRITES.flatMap((name) => [
-      [name, telling((given) => work(name, given).then(() => undefined))],
-      [`${name}Sync`, (...given: unknown[]): void => void note(name, given)],
+    STANDS.flatMap(({ name, promised, atOnce }) => [
+      [name, telling(promised)],
+      [`${name}Sync`, (...given: unknown[]) => atOnce(given)],
     ]),
   ),
-  ...Object.fromEntries(
-    MAKES_ROOM.flatMap((name) => [
-      [name, telling(async () => undefined)],
-      [`${name}Sync`, () => undefined],
-    ]),
-  ),
-  ...Object.fromEntries(READS.map((name) => [name, telling(async (given) => reading(name)(...given))])),
-  open: (path: string, flags: unknown, ...more: unknown[]) => opening('open', fs.open, path, flags, ...more),
-  openSync: (path: string, flags: unknown, ...more: unknown[]) =>
-    opening('openSync', fs.openSync, path, flags, ...more),
-  mkdtempSync: (prefix: string) => `${prefix}000000`,
+  open: opening('open'),
+  openSync: opening('openSync'),
   createWriteStream: (path: string): Writable =>
     new Writable({ write: (_, __, done) => void work('write', [path]).then(() => done(), done) }),
 };
@@ -125,7 +131,7 @@ function output(): EventEmitter {
   return Object.assign(new EventEmitter(), { setEncoding: nothing, resume: nothing, pipe: nothing });
 }
 
-/** A program that has run when its work is done, and has succeeded. */
+/** A program that has run when its work is done, and has succeeded if that has. */
 function started(...given: readonly unknown[]): EventEmitter {
   const program = Object.assign(new EventEmitter(), {
     pid: 1_000,
@@ -148,30 +154,34 @@ function started(...given: readonly unknown[]): EventEmitter {
 
 const SAID = { stdout: '', stderr: '' } as const;
 
-/** What runs a program and tells what that has said. */
-function asked(name: string): Method {
-  const tells: Method = (...given) => {
-    const told = callbackIn(given);
-    work(name, told === null ? given : given.slice(0, -1)).then(
-      () => told?.(null, SAID.stdout, SAID.stderr),
-      (error) => told?.(error, SAID.stdout, SAID.stderr),
-    );
-    return new EventEmitter();
-  };
-  return Object.assign(tells, { [promisify.custom]: (...given: unknown[]) => work(name, given).then(() => SAID) });
-}
+/** The same with a callback that is told what the program has written. */
+const asked: Method = Object.assign(
+  (...given: readonly unknown[]) => {
+    const told = given.at(-1);
+    const program = started(...given);
+    program.on('close', (code: number) => {
+      const error = code === 0 ? null : new Error('the program has failed');
+      if (typeof told === 'function') told(error, SAID.stdout, SAID.stderr);
+    });
+    return program;
+  },
+  { [promisify.custom]: (...given: unknown[]) => work('spawn', given).then(() => SAID) },
+);
 
-function done(name: string, given: readonly unknown[]): typeof SAID {
-  note(name, given);
-  return SAID;
+function saidAtOnce(...given: readonly unknown[]): string {
+  note('spawn', given);
+  return SAID.stdout;
 }
 
 const programs: Module = {
   spawn: started,
   fork: started,
-  exec: asked('exec'),
-  execFile: asked('execFile'),
-  execSync: (...given: unknown[]) => done('exec', given).stdout,
-  execFileSync: (...given: unknown[]) => done('execFile', given).stdout,
-  spawnSync: (...given: unknown[]) => ({ ...done('spawn', given), status: 0, signal: null, pid: 1_000, output: [] }),
+  exec: asked,
+  execFile: asked,
+  execSync: saidAtOnce,
+  execFileSync: saidAtOnce,
+  spawnSync: (...given: unknown[]) => {
+    note('spawn', given);
+    return { ...SAID, status: 0, signal: null, pid: 1_000, output: [] };
+  },
 };

@@ -121,7 +121,7 @@ async function exceedsTtl(subject: Runnable, plan: Plan): Promise<Defect | null>
 }
 
 /** Each part of the work takes this share of the TTL: what has a time limit for all of them gives up. */
-const SHARE = 0.45;
+const PART_SHARE = 0.45;
 
 /**
  * Whether a function gives its work up and releases the lock, and the work begins with more parts after that. What is handed a signal may
@@ -134,7 +134,7 @@ async function goesOnGivenUp(subject: Runnable, plan: Plan): Promise<Defect | nu
     begun.push({ name, atMs: nowMs() });
     isTold ||= signalsIn(given).length > 0;
   };
-  const takesMs = SHARE * (subject.how.fixedTtlMs ?? 0);
+  const takesMs = PART_SHARE * (subject.how.fixedTtlMs ?? 0);
   const takes = (): Promise<void> => {
     // To wait for the next element of a list is no call.
     begun.push({ name: '', atMs: nowMs() });

@@ -47,7 +47,7 @@ export class ProcessExit extends Error {
   override readonly name: string = 'ProcessExit';
 }
 
-/** What a script is told on its command line: names, numbers, commands. Each is all of these as far as it can be. */
+/** Arguments of a script: a name, a number of seconds, and a command. */
 const ARGUMENTS: readonly string[] = ['a', '30', 'a'];
 
 /** The process, as a file sees it: a simulated one ends by itself. */
@@ -95,6 +95,10 @@ export class Program {
   /** All that its author has written. */
   get sources(): readonly SourceFile[] {
     return [...this.files.values()].map(({ source }) => source);
+  }
+
+  get texts(): readonly string[] {
+    return this.sources.map(({ text }) => text);
   }
 
   get shapes(): readonly Shape[] {

@@ -18,7 +18,7 @@ const UNLOCK = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call(
 const EXTEND = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pexpire', KEYS[1], ARGV[2]) end return 0";
 `;
 
-it('takes no function for an extension that is told of no lock', async () => {
+it('does not use a function without parameters as an extension', async () => {
   const text = `${HEAD}
 import { redis } from './client.ts';
 export async function lock(name: string, ttlMs: number) {
@@ -153,7 +153,7 @@ export async function migrate(redis: Redis, store: Store): Promise<void> {
   expect((await saidOf(beating(`${sets} ${expires}`))).ids).not.toContain('drops-ttl');
 });
 
-it('takes what has a method apply for no function', async () => {
+it('does not call an object that has a method named apply', async () => {
   const text = (work: string): string => `
 const UNLOCK = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
 export function createJob({ redis, matches, scoring }) {

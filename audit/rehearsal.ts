@@ -197,7 +197,9 @@ function signIn(said: readonly ReadonlyMap<string, boolean>[], of: readonly unkn
   return null;
 }
 
-/** The same after a release: of what gives nothing, as its lock runs out, where it says until then that it has it. */
+const later = (ms: number): Promise<null> => new Promise((resolve) => setTimeout(() => resolve(null), ms));
+
+/** The same after a release. What gives nothing may say that it has the lock until its TTL is over. */
 async function signAfter(
   said: readonly ReadonlyMap<string, boolean>[],
   { trial }: Attempt,
@@ -211,8 +213,6 @@ async function signAfter(
 
 /** The process that a rehearsal does something to. */
 const FIRST = 'c1';
-
-const later = (ms: number): Promise<null> => new Promise((resolve) => setTimeout(() => resolve(null), ms));
 
 /** Whether a call in the context of finished work is let in without a key, and believes that it has the lock. */
 async function isLetIn({ reenter, ttlMs }: HeldByFile, afterMs: number): Promise<boolean> {

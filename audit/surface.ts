@@ -153,10 +153,10 @@ export class Surface {
     // Where nothing else could acquire, `close(month)` and `renewCertificate` are no release and no extension.
     const hasOthers = names.some((name) => !gives(name) && !EXTENDS.test(name) && !name.startsWith('#'));
     const givers = hasOthers ? names.filter(gives).sort((a, b) => rank(a) - rank(b)) : [];
-    // A function that is told of no lock refreshes something else.
-    const isTold = (name: string): boolean =>
+    // A function without parameters extends no lock: it refreshes something else.
+    const mayExtend = (name: string): boolean =>
       object !== null || this.shapes.of(functions.get(name) as Callable, name).parameters.length > 0;
-    const extenders = names.filter((name) => EXTENDS.test(name) && isTold(name));
+    const extenders = names.filter((name) => EXTENDS.test(name) && mayExtend(name));
     for (const [name, it] of functions) {
       if (givers.includes(name) || name.startsWith('#')) continue;
       const shown = takerIn({ take: name, path: object?.path ?? [] });

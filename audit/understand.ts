@@ -187,7 +187,7 @@ async function triedAs(bench: Bench, plan: Plan, hints: Hints): Promise<FoundLoc
   const most = hints.nodes ?? servers ?? MOST_NODES;
   const isOpen = hints.nodes === undefined && servers === null;
   let problem: NotGivenError | null = null;
-  const texts = bench.program.sources.map(({ text }) => text);
+  const texts = bench.program.texts;
   // What its options were given may be the reason why it gives no lock.
   for (const { isBare, isLong } of WAYS) {
     // One that has sent nothing may want another name, one that has set a key may want fewer options.

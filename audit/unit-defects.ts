@@ -23,8 +23,8 @@ export function unitDefects({ how, seen }: Pick<FoundLock, 'how' | 'seen'>, comm
         'it is given its TTL in seconds and hands it to Redis as milliseconds (PX): its key is gone after a thousandth of that, and another process gets the lock',
       ),
     ];
-  const beat = beatDefect(seen);
-  if (beat !== null) return [beat];
+  const ofExtension = extensionUnitDefect(seen);
+  if (ofExtension !== null) return [ofExtension];
   // One that is given its TTL may have a default of its own.
   const sent = fixedTtlMs === null ? (seen.bare?.trial?.sent ?? []) : [commands.acquire, ...commands.extensions];
   const first = sent.find((it) => it?.ttlMs != null && (it.operation === 'acquire' || it.operation === 'extend'));
@@ -55,15 +55,15 @@ export function unitDefects({ how, seen }: Pick<FoundLock, 'how' | 'seen'>, comm
 }
 
 /** Its extension gives its key a thousandth of its TTL, or a thousand times that. */
-function beatDefect({ alone, beatMs }: FoundLock['seen']): Defect | null {
+function extensionUnitDefect({ alone, extensionTtlMs: itsMs }: FoundLock['seen']): Defect | null {
   const ttlMs = alone.trial?.ttlMs ?? null;
-  if (ttlMs === null || beatMs === null) return null;
-  const sentence = `it gets its key for ${seconds(ttlMs)}, and extends that by ${seconds(beatMs)}`;
-  if (beatMs * 1000 === ttlMs)
+  if (ttlMs === null || itsMs === null) return null;
+  const sentence = `it gets its key for ${seconds(ttlMs)}, and extends that by ${seconds(itsMs)}`;
+  if (itsMs * 1000 === ttlMs)
     return asMs(
       `${sentence}: what is in seconds is handed to Redis as milliseconds (PEXPIRE); the key is gone after the first extension, and another process gets the lock`,
     );
-  if (beatMs === ttlMs * 1000)
+  if (itsMs === ttlMs * 1000)
     return asSeconds(
       `${sentence}: what is in milliseconds is handed to Redis as seconds (EXPIRE); after a crash nobody gets the lock for so long`,
     );
