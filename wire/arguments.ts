@@ -2,7 +2,7 @@ import type { Entry } from './keyspace.js';
 import { type Failure, fail, NOT_FLOAT, NOT_INTEGER, WRONG_TYPE } from './reply.js';
 import { SortedSet } from './sorted-set.js';
 import { parseDouble, parseInteger } from './text.js';
-import { Hash, List, MemberSet } from './values.js';
+import { Hash, List, MemberSet, Stream } from './values.js';
 
 /** The argument at a place, which arity or a check made sure of. */
 export function at(argv: readonly string[], place: number): string {
@@ -89,6 +89,13 @@ export function setOf(entry: Entry | undefined): MemberSet | null {
 export function sortedSetOf(entry: Entry | undefined): SortedSet | null {
   if (entry === undefined) return null;
   if (!(entry.value instanceof SortedSet)) throw WRONG_TYPE;
+  return entry.value;
+}
+
+/** The stream under a key, `null` for none; throws where it is of another type. */
+export function streamOf(entry: Entry | undefined): Stream | null {
+  if (entry === undefined) return null;
+  if (!(entry.value instanceof Stream)) throw WRONG_TYPE;
   return entry.value;
 }
 

@@ -9,4 +9,5 @@ export { encode, RequestParser } from './resp.js';
 export { type Served, serve, serverCommand } from './serve.js';
 export { type Connection, Server } from './server.js';
 export { Session } from './session.js';
-export { copyOf, Hash, List, MemberSet, type Value } from './values.js';
+export { SortedSet } from './sorted-set.js';
+export { copyOf, Hash, List, MemberSet, Stream, type Value } from './values.js';

@@ -59,14 +59,44 @@ function compareIntegers(a: number | bigint, b: number | bigint): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
+/** What orders the entries of a stream: a time, ms, and a number among those of one. */
+export interface StreamId {
+  readonly ms: bigint;
+  readonly seq: bigint;
+}
+
+/** Fields and values, in turns. */
+export interface StreamEntry {
+  readonly id: StreamId;
+  readonly fields: readonly string[];
+}
+
+/** Entries in the order of their IDs. */
+export class Stream {
+  entries: StreamEntry[] = [];
+  /** Of all that were ever in it. */
+  last: StreamId = { ms: 0n, seq: 0n };
+
+  add(entry: StreamEntry): void {
+    this.entries.push(entry);
+    this.last = entry.id;
+  }
+}
+
+/** Below 0 where the first comes first. */
+export function compareIds(a: StreamId, b: StreamId): number {
+  return a.ms < b.ms ? -1 : a.ms > b.ms ? 1 : a.seq < b.seq ? -1 : a.seq > b.seq ? 1 : 0;
+}
+
 /** What a key holds. A string is bytes as Latin-1. */
-export type Value = string | List | Hash | MemberSet | SortedSet;
+export type Value = string | List | Hash | MemberSet | SortedSet | Stream;
 
 /** The name of a value's type, as `TYPE` answers it. */
 export function typeOf(value: Value): string {
   if (typeof value === 'string') return 'string';
   if (value instanceof List) return 'list';
   if (value instanceof Hash) return 'hash';
+  if (value instanceof Stream) return 'stream';
   return value instanceof MemberSet ? 'set' : 'zset';
 }
 
@@ -75,6 +105,12 @@ export function copyOf(value: Value): Value {
   if (typeof value === 'string') return value;
   if (value instanceof List) return new List([...value.items]);
   if (value instanceof SortedSet) return value.copy();
+  if (value instanceof Stream) {
+    const stream = new Stream();
+    stream.entries = [...value.entries];
+    stream.last = value.last;
+    return stream;
+  }
   if (value instanceof Hash) {
     const hash = new Hash();
     for (const [field, it] of value.fields) hash.fields.set(field, it);
@@ -98,6 +134,7 @@ export function sizeOf(value: Value): number {
   if (value instanceof List) return sum(value.items);
   if (value instanceof Hash) return sum(value.fields.keys()) + sum(value.fields.values());
   if (value instanceof MemberSet) return sum(value.members);
+  if (value instanceof Stream) return sum(value.entries.flatMap(({ fields }) => fields));
   return sum(value.all().map(({ member }) => member)) + value.size * ELEMENT_BYTES;
 }
 
@@ -113,6 +150,7 @@ export function encodingOf(value: Value, form: 'auto' | 'text' | 'raw'): string 
     return value.length <= EMBEDDED ? 'embstr' : 'raw';
   }
   if (value instanceof List) return 'quicklist';
+  if (value instanceof Stream) return 'stream';
   if (value instanceof Hash) return value.large ? 'hashtable' : 'listpack';
   if (value instanceof MemberSet) return value.large ? 'hashtable' : 'intset';
   return value.large ? 'skiplist' : 'listpack';

@@ -79,6 +79,10 @@ const DRAWERS: Readonly<Record<string, (random: Random) => readonly string[]>> =
   minmax: (random) => [oneOf(random, ['MIN', 'max', 'min', 'MAX', 'mid'])],
   offset: (random) => [random() < 0.8 ? String(below(random, 40)) : oneOf(random, ['-1', 'x', '1.5'])],
   db: (random) => [oneOf(random, ['0', '0', '0', '1', '2', '-1', '16', 'x'])],
+  entryId: (random) => [
+    oneOf(random, ['*', '*', '5', '5-1', '5-*', '7-3', '9-*', '9', '0-0', '0', '0-*', 'x', '1-x', '1-2-3']),
+  ],
+  edge: (random) => [oneOf(random, ['-', '+', '5', '5-1', '(5-1', '(7', '7', '9-2', '(0-0', '(-', '(+', 'x', '0'])],
   // A key count and the keys that go with it, mostly.
   counted: (random) => {
     const keys = Array.from({ length: 1 + below(random, 3) }, () => oneOf(random, KEYS));

@@ -76,6 +76,11 @@ export const TEMPLATES: readonly string[] = [
   ...['ZUNION counted [WEIGHTS float float] [AGGREGATE MIN|AGGREGATE MAX|AGGREGATE SUM|AGGREGATE x] [WITHSCORES]'],
   ...['ZINTER counted [AGGREGATE MAX] [WITHSCORES]', 'ZDIFF counted [WITHSCORES]', 'ZUNIONSTORE key counted'],
   ...['ZINTERSTORE key counted [WEIGHTS float]', 'ZDIFFSTORE key counted', 'ZINTERCARD counted [LIMIT int]'],
+  ...['XADD log entryId member value', 'XADD log * pairs', 'XADD log entryId pairs', 'XADD key entryId member value'],
+  'XADD log [NOMKSTREAM] [MAXLEN int|MAXLEN = 3|MINID entryId|MAXLEN ~ 1000] entryId member value',
+  ...['XLEN log', 'XLEN key', 'XRANGE log edge edge [COUNT int]', 'XREVRANGE log edge edge [COUNT int]'],
+  ...['XRANGE log - +', 'XDEL log entryId', 'XDEL log 5-1 7-3', 'XTRIM log MAXLEN int', 'XTRIM log MINID entryId'],
+  'DEL log',
   ...['ZRANDMEMBER key 1000 [WITHSCORES]', 'MULTI', 'EXEC', 'EXEC', 'DISCARD', 'WATCH keys', 'UNWATCH'],
   ...[
     'CLIENT SETNAME member',

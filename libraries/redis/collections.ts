@@ -1,18 +1,17 @@
-import { copyOf, Hash, List, MemberSet, type Value } from '../../wire/index.js';
+import { copyOf, Hash, List, MemberSet, SortedSet, Stream, type Value } from '../../wire/index.js';
 
 /** A string, or what is in a collection: a lock may be a field, a member or an element. */
 export function textsOf(value: Value): readonly string[] {
   if (typeof value === 'string') return [value];
   if (value instanceof List) return value.items;
   if (value instanceof Hash) return [...value.fields].flat();
+  if (value instanceof Stream) return value.entries.flatMap(({ fields }) => fields);
   return value instanceof MemberSet ? [...value.members] : value.all().map(({ member }) => member);
 }
 
 /** The score of a member of a sorted set; 0 where it is none. */
 export function scoreOf(value: Value, member: string): number {
-  if (typeof value === 'string' || value instanceof List || value instanceof Hash || value instanceof MemberSet)
-    return 0;
-  return value.score(member) ?? 0;
+  return value instanceof SortedSet ? (value.score(member) ?? 0) : 0;
 }
 
 /** What a key had from an instant on; `null` for a string, which its token tells. */

@@ -16,6 +16,7 @@ import { SORTED_POPS } from './sorted-pops.js';
 import { SORTED_RANGES } from './sorted-ranges.js';
 import { SORTED_SETS } from './sorted-sets.js';
 import { SORTED_STORE } from './sorted-store.js';
+import { STREAMS } from './streams.js';
 import { STRINGS } from './strings.js';
 import { TRANSACTIONS } from './transactions.js';
 
@@ -35,6 +36,7 @@ const TABLES = [
   SORTED_RANGES,
   SORTED_SETS,
   SORTED_STORE,
+  STREAMS,
   STRINGS,
   TRANSACTIONS,
 ];

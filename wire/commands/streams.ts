@@ -1,0 +1,190 @@
+import { at, integer, option, streamOf } from '../arguments.js';
+import { type Call, type Handler, KEY, type Row } from '../command.js';
+import { NEVER } from '../keyspace.js';
+import { fail, NULL_ARRAY, type Reply, SYNTAX, wrongArity } from '../reply.js';
+import { compareIds, Stream, type StreamEntry, type StreamId } from '../values.js';
+
+/*
+ * Streams as a log: entries that are added, counted, read by range and trimmed. Groups of consumers, and waiting for entries, are omitted.
+ */
+
+const INVALID_ID = fail('Invalid stream ID specified as stream command argument');
+const NOT_ABOVE_ZERO = fail('The ID specified in XADD must be greater than 0-0');
+const NOT_ABOVE_LAST = fail('The ID specified in XADD is equal or smaller than the target stream top item');
+const BAD_START = fail('invalid start ID for the interval');
+const BAD_END = fail('invalid end ID for the interval');
+
+/** Entries of a node of Redis's tree: an approximate trim removes whole nodes. */
+const NODE_ENTRIES = 100;
+const ZERO: StreamId = { ms: 0n, seq: 0n };
+/** The greatest part of an ID. */
+const MOST = 2n ** 64n - 1n;
+
+function partOf(text: string): bigint {
+  const value = /^\s*\+?\d+$/.test(text) ? BigInt(text.replace('+', '')) : MOST + 1n;
+  if (value > MOST) throw INVALID_ID;
+  return value;
+}
+
+/** @param sequence - Of an ID that is a time alone. */
+function idOf(text: string, sequence: bigint): StreamId {
+  const [, ms = '', , own] = /^([^-]*)(-(.*))?$/.exec(text) ?? [];
+  return { ms: partOf(ms), seq: own === undefined ? sequence : partOf(own) };
+}
+
+function textOf({ ms, seq }: StreamId): string {
+  return `${ms}-${seq}`;
+}
+
+/** How a stream is trimmed: to so many entries, or from an ID on. */
+interface Trim {
+  readonly most: number | null;
+  readonly from: StreamId | null;
+  readonly isExact: boolean;
+  /** The place behind it. */
+  readonly next: number;
+}
+
+/** `MAXLEN [=|~] count` or `MINID [=|~] id` at a place; `null` where neither is there. */
+function trimAt(argv: readonly string[], place: number): Trim | null {
+  const by = option(argv, place);
+  if (by !== 'maxlen' && by !== 'minid') return null;
+  const sign = at(argv, place + 1);
+  const isMarked = sign === '=' || sign === '~';
+  const value = place + (isMarked ? 2 : 1);
+  if (argv[value] === undefined) throw SYNTAX;
+  if (option(argv, value + 1) === 'limit' && sign !== '~') throw LIMIT_EXACT;
+  const next = value + (option(argv, value + 1) === 'limit' ? 3 : 1);
+  const most = by === 'maxlen' ? integer(at(argv, value)) : null;
+  if (most !== null && most < 0) throw NEGATIVE;
+  return { most, from: by === 'minid' ? idOf(at(argv, value), 0n) : null, isExact: sign !== '~', next };
+}
+
+const LIMIT_EXACT = fail('syntax error, LIMIT cannot be used without the special ~ option');
+const NEGATIVE = fail('The MAXLEN argument must be >= 0.');
+
+/** Removes what is too old, and says how many entries that were. */
+function trim(stream: Stream, { most, from, isExact }: Trim): number {
+  const { entries } = stream;
+  const kept = from === null ? 0 : entries.findIndex(({ id }) => compareIds(id, from) >= 0);
+  const old = most === null ? (kept < 0 ? entries.length : kept) : Math.max(0, entries.length - most);
+  const count = isExact ? old : old - (old % NODE_ENTRIES);
+  entries.splice(0, count);
+  return count;
+}
+
+function nextId({ last }: Stream, nowMs: number): StreamId {
+  const now = BigInt(Math.floor(nowMs));
+  return now > last.ms ? { ms: now, seq: 0n } : { ms: last.ms, seq: last.seq + 1n };
+}
+
+/** The ID that an entry is given: `*`, `5-*`, or written out. */
+function idFor(text: string, stream: Stream, nowMs: number): StreamId {
+  if (text === '*') return nextId(stream, nowMs);
+  const { last } = stream;
+  const isOpen = text.endsWith('-*');
+  const ms = isOpen ? partOf(text.slice(0, -2)) : 0n;
+  const id = isOpen ? { ms, seq: ms === last.ms ? last.seq + 1n : 0n } : idOf(text, 0n);
+  if (compareIds(id, last) <= 0) throw NOT_ABOVE_LAST;
+  return id;
+}
+
+const xadd: Handler = (argv, { keys, instance }) => {
+  let place = 2;
+  let makes = true;
+  let trims: Trim | null = null;
+  for (;;) {
+    const more = trimAt(argv, place);
+    if (more !== null) {
+      trims = more;
+      place = more.next;
+    } else if (option(argv, place) === 'nomkstream') {
+      makes = false;
+      place++;
+    } else if (option(argv, place) === 'limit' && argv[place + 1] !== undefined) {
+      integer(at(argv, place + 1));
+      throw SYNTAX;
+    } else break;
+  }
+  const fields = argv.slice(place + 1);
+  const text = at(argv, place);
+  const isZero = text !== '*' && !text.endsWith('-*') && compareIds(idOf(text, 0n), ZERO) === 0;
+  if (fields.length === 0 || fields.length % 2 > 0) throw wrongArity('xadd');
+  if (isZero) throw NOT_ABOVE_ZERO;
+  const key = at(argv, 1);
+  const found = streamOf(keys.find(key));
+  if (found === null && !makes) return null;
+  const stream = found ?? new Stream();
+  const id = idFor(text, stream, instance.nowMs);
+  stream.add({ id, fields });
+  if (trims !== null) trim(stream, trims);
+  if (found === null) keys.store(key, stream, NEVER);
+  else keys.changed(key);
+  return textOf(id);
+};
+
+function replyOf({ id, fields }: StreamEntry): Reply {
+  return [textOf(id), [...fields]];
+}
+
+/** An end of a range: an ID, `-` or `+`; after `(` it is not part of it. */
+function boundOf(text: string, isStart: boolean): StreamId {
+  if (text === '-') return ZERO;
+  if (text === '+') return { ms: MOST, seq: MOST };
+  if (!text.startsWith('(')) return idOf(text, isStart ? 0n : MOST);
+  const { ms, seq } = idOf(text.slice(1), isStart ? 0n : MOST);
+  if (isStart) {
+    if (ms === MOST && seq === MOST) throw BAD_START;
+    return seq === MOST ? { ms: ms + 1n, seq: 0n } : { ms, seq: seq + 1n };
+  }
+  if (ms === 0n && seq === 0n) throw BAD_END;
+  return seq === 0n ? { ms: ms - 1n, seq: MOST } : { ms, seq: seq - 1n };
+}
+
+const ranged =
+  (isReverse: boolean): Handler =>
+  (argv, { keys }) => {
+    const [first, second] = [at(argv, 2), at(argv, 3)];
+    const [from, to] = isReverse ? [second, first] : [first, second];
+    const [start, end] = [boundOf(from, true), boundOf(to, false)];
+    let count = Number.POSITIVE_INFINITY;
+    for (let place = 4; place < argv.length; place += 2) {
+      if (option(argv, place) !== 'count' || argv[place + 1] === undefined) throw SYNTAX;
+      count = integer(at(argv, place + 1));
+    }
+    const stream = streamOf(keys.find(at(argv, 1)));
+    if (stream === null) return [];
+    if (count <= 0) return NULL_ARRAY;
+    const within = stream.entries.filter(({ id }) => compareIds(id, start) >= 0 && compareIds(id, end) <= 0);
+    if (isReverse) within.reverse();
+    return within.slice(0, count).map(replyOf);
+  };
+
+const xdel: Handler = (argv, { keys }: Call) => {
+  const key = at(argv, 1);
+  const stream = streamOf(keys.find(key));
+  if (stream === null) return 0;
+  const ids = argv.slice(2).map((it) => idOf(it, 0n));
+  const before = stream.entries.length;
+  stream.entries = stream.entries.filter(({ id }) => !ids.some((it) => compareIds(it, id) === 0));
+  if (stream.entries.length < before) keys.changed(key);
+  return before - stream.entries.length;
+};
+
+const xtrim: Handler = (argv, { keys }) => {
+  const trims = trimAt(argv, 2);
+  if (trims === null || trims.next !== argv.length) throw SYNTAX;
+  const stream = streamOf(keys.find(at(argv, 1)));
+  const count = stream === null ? 0 : trim(stream, trims);
+  if (count > 0) keys.changed(at(argv, 1));
+  return count;
+};
+
+export const STREAMS: Readonly<Record<string, Row>> = {
+  xadd: [-5, 'wm', xadd, KEY],
+  xlen: [2, 'r', (argv, { keys }) => streamOf(keys.find(at(argv, 1)))?.entries.length ?? 0, KEY],
+  xrange: [-4, 'r', ranged(false), KEY],
+  xrevrange: [-4, 'r', ranged(true), KEY],
+  xdel: [-3, 'w', xdel, KEY],
+  xtrim: [-4, 'w', xtrim, KEY],
+};
