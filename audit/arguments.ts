@@ -6,7 +6,7 @@ import { modeFor, saysMode } from './modes.js';
 import type { Parameter } from './parameter.js';
 import { hasClient, isAddress, isId, isListType, namesResource, type Role, roleOf, saysTtl } from './roles.js';
 import { unitIn } from './units.js';
-import { calls, elements, partlyKnown, QUIET, requiredValue, unknownValue } from './unknown.js';
+import { calls, elements, IS_BODY, partlyKnown, QUIET, requiredValue, unknownValue } from './unknown.js';
 
 /** So many clients, whose names differ in a number or a letter at the end (`node1`, `node2`), are of a node each. */
 const LEAST_NODES = 3;
@@ -120,6 +120,8 @@ function argumentFor(parameter: Parameter, given: Given, isRelease: boolean): un
       return 1;
     case 'environment':
       return needed(process.env);
+    case 'place':
+      return needed(`${OTHER_URL}/a`);
     case 'token':
       if (given.held !== undefined) return tokenIn(given.held, given.token);
       return needed(given.token);
@@ -183,6 +185,8 @@ function serverFor(role: Role, parameter: Parameter, given: Given): unknown {
       return given.clients();
     case 'library':
       return given.library;
+    case 'redlock':
+      return given.redlock?.() ?? unknownFor(parameter);
     case 'url':
       return url;
     case 'urls':
@@ -304,6 +308,7 @@ function subjectFor(fields: readonly Parameter[], given: Given, path: string): u
         `${OTHER_URL}/${keyAt(own, given)}?${new URLSearchParams(Object.fromEntries(queries.map((it) => [it, textFor(it, keyAt(it, given))])))}`;
     else if (/^number\b(?!\s*\[)/.test(type)) made[name] = isId(field) ? numberAt(own, given) : 1;
     else if (type === 'boolean') made[name] = false;
+    else if (calls.body !== null && IS_BODY.test(name)) made[name] = calls.body(keyAt(own, given));
     else if (/^string\b(?!\s*\[)/.test(type) || (isGuessed === true && isId(field))) made[name] = textAt(own, given);
     else if (field.fields.length > 0 && !isListType(type)) made[name] = subjectFor(field.fields, given, own);
     else if (/^(?:readonly\s+)?string\[\]/.test(type)) made[name] = textsFor(keyAt(own, given));

@@ -28,6 +28,8 @@ import { firstLineOf, Program } from './program.js';
 import { endsOtherwise, MOST_NODES, reasonOf } from './refusal.js';
 import { type AuditPlan, type AuditResult, CLIENT_KINDS, type ClientKind, type Finding, type Hints } from './result.js';
 import { type Failing, type Searched, searchAudit } from './search.js';
+import { signatureFor } from './signatures.js';
+import { bodyIn, filesIn } from './stored.js';
 import { isCache } from './targeted.js';
 import { understoodIn } from './telling.js';
 import { type FoundLock, understand } from './understand.js';
@@ -76,6 +78,9 @@ async function audited(plan: AuditPlan, tell: Tell, isStopped: () => boolean): P
   Object.assign(process.env, environmentFor(program.sources, plan.nodes ?? serversIn(program.sources) ?? MOST_NODES));
   keepClassesOfNodeRedis(plan.path);
   calls.types = requiredTypes(program.texts);
+  calls.signature = signatureFor(program.texts);
+  calls.body = bodyIn(program.sources);
+  calls.fileAt = filesIn(program.sources);
   const guessed = clientKindIn(program.sources);
   const kinds =
     plan.client === undefined
@@ -138,7 +143,7 @@ async function firstUnderstood(
   let problem: unknown = null;
   for (const kind of kinds) {
     try {
-      const clients = await loadClient(kind, program.path);
+      const clients = await loadClient(kind, program.path, program.texts);
       const bench: Bench = { program, wire: new Wire(), clients, scripts: new Map(), stored: [], finds: true };
       return [bench, await understand(bench, hints)];
     } catch (error) {

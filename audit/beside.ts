@@ -1,4 +1,5 @@
 import type { Fault } from '../scenarios/index.js';
+import { isWork } from './called.js';
 import type { Defect } from './defect.js';
 import { staleStore } from './handed-store.js';
 import { sentWhileHeld } from './leavings.js';
@@ -8,6 +9,7 @@ import { partDefect } from './parts.js';
 import { nameOfPlan, type Plan, type Understood, whereOf } from './plan.js';
 import { type Played, played } from './played.js';
 import { type Attempt, calm, delayed, REST_MS, rehearse, use } from './rehearsal.js';
+import type { Said } from './said.js';
 import {
   DROPS_TTL,
   keyTooNarrow,
@@ -17,7 +19,7 @@ import {
   valueOfProcess,
 } from './shown-defects.js';
 import { withStored } from './stored.js';
-import { isWork, keptLate, type Runnable } from './targeted.js';
+import { keptLate, type Runnable } from './targeted.js';
 import { isSameValue, type Touch, touchesIn } from './touches.js';
 
 /** What a function does with Redis under its lock, as one of its runs shows. */
@@ -38,6 +40,9 @@ const GAP_MS = 2_000;
 
 /** A value that differs when the same call comes so much later contains the time, ms. */
 const LATER_MS = 7;
+
+/** By then a client is connected, ms. */
+const CONNECTED_MS = 500;
 
 /** A command that is late is late by this share of the TTL of its lock. */
 const LATE_SHARE = 0.4;
@@ -89,19 +94,27 @@ interface TwoProcesses {
   readonly ttlMs: number;
   /** Parts of its work, at least 1. */
   readonly parts: number;
-  /** @param workMs - What each part of its work takes. Default: half a TTL. */
-  readonly plays: (own: readonly number[], other: readonly number[], workMs?: number) => Promise<Played>;
+  /**
+   * @param workMs - What each part of its work takes. Default: half a TTL.
+   * @param apart - What calls of one process do is told apart. Default: no.
+   */
+  readonly plays: (
+    own: readonly number[],
+    other: readonly number[],
+    workMs?: number,
+    apart?: boolean,
+  ) => Promise<Played>;
 }
 
 /** Makes two processes call a function; `null` where it has no lock with a TTL. */
 async function twoProcesses({ bench, hosts, how }: Runnable, plan: Plan): Promise<TwoProcesses | null> {
   const playing =
     (ttlMs: number): TwoProcesses['plays'] =>
-    (own, other, workMs = ttlMs / 2) => {
+    (own, other, workMs = ttlMs / 2, apart = false) => {
       const uses = [own, other].map((all) => all.map((atMs) => use(atMs, ttlMs, 1))).filter((it) => it.length > 0);
       const takes = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, workMs));
       const schedule = calm(1, uses, (6 * ttlMs + REST_MS) * 1000);
-      return rehearse(bench, hosts, how, schedule, { naturally: true, takes, planOf: () => plan });
+      return rehearse(bench, hosts, how, schedule, { naturally: true, takes, apart, planOf: () => plan });
     };
   const [alone] = await playing(how.fixedTtlMs ?? GAP_MS)([10], []);
   const ttlMs = alone?.trial?.ttlMs ?? null;
@@ -130,12 +143,29 @@ async function ofTwoCalls({ ttlMs, parts, plays }: TwoProcesses): Promise<Defect
     const [one, another] = await plays([10], [10 + ttlMs / 8]);
     return worksBeside(one, another, ttlMs / 2) ? null : LETS_CALLS_IN;
   }
+  const times = [CONNECTED_MS, CONNECTED_MS + 0.5] as const;
+  if (usesBeside(await plays(times, [], undefined, true)) && !usesBeside(await plays([times[0]], [times[1]])))
+    return LETS_CALLS_IN;
   const value = first?.trial?.value ?? '';
   if (value !== '' && value === second?.trial?.value) {
     const overdue = await plays([10, 10 + 1.1 * ttlMs], [10 + 1.6 * ttlMs], (1.5 * ttlMs) / parts);
     if (getsInBeside(overdue)) return valueOfProcess(value);
   }
   return null;
+}
+
+/** Whether the second call uses the data that the first one uses under its key, before that has released it. */
+function usesBeside([first, second]: Played): boolean {
+  const [own, other] = [first?.trial, second?.trial];
+  if (own == null || other == null || first?.error != null || second?.error != null) return false;
+  const isOwn = ({ key }: Said): boolean => key === own.key;
+  const from = own.sent.findIndex((it) => isOwn(it) && it.operation === 'acquire');
+  const used = own.sent.slice(from).find((it) => it.key !== '' && !isOwn(it) && it.operation !== 'extend');
+  const release = own.sent.find((it) => isOwn(it) && it.operation === 'release' && it.atMs >= own.grantedMs);
+  const asked = other.sent.findIndex((it) => isOwn(it) && it.operation === 'acquire');
+  if (used === undefined || release === undefined || asked < 0) return false;
+  const isSame = ({ verb, key, atMs }: Said): boolean => verb === used.verb && key === used.key && atMs < release.atMs;
+  return other.sent.slice(asked).some(isSame);
 }
 
 /** Whether another process gets in while the second call of the first has the same key, and its TTL lasts. */
@@ -181,7 +211,10 @@ async function lostChanges(subject: Runnable, functions: readonly Plan[]): Promi
 /** The exported functions that do work of their own, each once. */
 function functionsIn(plans: readonly Plan[], { path, open = null, begin = [] }: Plan): readonly Plan[] {
   const idOf = (it: Plan): string => JSON.stringify([it.path, it.take]);
-  const own = plans.filter((it) => it.use === 'handler' && it.path[0]?.kind === 'export');
+  const isOwn = ({ use, path: [first] }: Plan): boolean =>
+    first?.kind === 'export' && use !== 'pair' && use !== 'script';
+  // What looks like work that it is handed may be a part of its own.
+  const own = plans.filter(isOwn).map((it): Plan => ({ ...it, use: 'handler' }));
   const all = own.filter((it, i) => own.findIndex((other) => idOf(other) === idOf(it)) === i).slice(0, MOST_FUNCTIONS);
   const isBeside = (it: Plan): boolean => JSON.stringify(it.path) === JSON.stringify(path);
   return all.map((it) => ({ ...it, begin, open: isBeside(it) ? open : null }));
@@ -196,8 +229,33 @@ async function staleRead(subject: Runnable, plan: Plan, next: Plan | null = null
   const [worked] = await workedAlone(subject, plan, true);
   const [other] = next === null ? [worked] : await workedAlone(subject, next, true);
   if (worked === undefined || other === undefined) return null;
-  const key = await lostAfter(subject, next === null ? [worked, worked] : [], worked, other);
+  const before = next === null ? [worked, worked] : [];
+  const key =
+    (await lostAfter(subject, before, worked, other)) ?? (next === null ? await overwritten(subject, worked) : null);
   return key === null ? null : { ...STALE_READ, sentence: `${nameOfPlan(plan)} reads ${key} ${STALE_READ.sentence}` };
+}
+
+/** From a call to one that waits for its lock, ms. */
+const SOON_MS = 1;
+
+/** The key that a call overwrites after it has waited for the lock, and has read only before another call has stored there. */
+async function overwritten(subject: Runnable, { plan, locks }: Worked): Promise<string | null> {
+  const [first, second] = await played(subject, [
+    { plan, atMs: CONNECTED_MS },
+    { plan, atMs: CONNECTED_MS + SOON_MS },
+  ]);
+  const [own, other] = [first?.trial, second?.trial];
+  if (own?.isGranted !== true || other?.isGranted !== true || own.key !== other.key) return null;
+  const storedBy = ({ trial }: Attempt): readonly Touch[] =>
+    trial === null ? [] : touchesIn(subject.bench, trial, locks, 0).filter(({ stored }) => stored !== null);
+  const touches = touchesIn(subject.bench, other, locks, 0);
+  const isStale = ({ key, field, atMs }: Touch): boolean => {
+    const reads = touches.filter((it) => it.stored === null && it.key === key && it.field === field);
+    const before = storedBy(first as Attempt).find((it) => it.key === key && it.field === field);
+    const isBefore = (it: Touch): boolean => before !== undefined && it.atMs < before.atMs;
+    return before !== undefined && before.atMs < atMs && reads.length > 0 && reads.every(isBefore);
+  };
+  return storedBy(second as Attempt).find(isStale)?.key ?? null;
 }
 
 /** Arguments that are tried as the one that two calls have in common. */

@@ -55,14 +55,34 @@ export interface ClientMaker {
   make(address: NodeAddress, nodes: number): unknown;
   /** The class of the client, for a lock that makes its own from what it is handed. */
   readonly library: unknown;
+  /** An instance of `redlock` above a client, for a file that is handed one; `undefined` where no file names the package. */
+  redlock(client: unknown): unknown;
 }
 
 /** Loads a client, preferably the one that the file at `path` would get. @throws InputError where it is not installed. */
-export async function loadClient(kind: ClientKind, path: string): Promise<ClientMaker> {
+export async function loadClient(kind: ClientKind, path: string, texts: readonly string[] = []): Promise<ClientMaker> {
   const name = PACKAGES[kind];
   const library = (await moduleNear(name, path)) as Readonly<Record<string, unknown>>;
   takeTexts(library);
-  return { kind, library, make: (address, nodes) => MAKERS[kind](library, address, nodes) };
+  const [, imported, required] = texts.map((it) => REDLOCK.exec(it)).find((it) => it !== null) ?? [];
+  const redlock = imported ?? required;
+  const Redlock = redlock === undefined ? undefined : classOf(await moduleNear(redlock, path).catch(() => undefined));
+  return {
+    kind,
+    library,
+    make: (address, nodes) => MAKERS[kind](library, address, nodes),
+    redlock: (client) => Redlock && new Redlock([client]).on('error', () => {}),
+  };
+}
+
+/** The package that has it, where a file names that: also for its types alone. */
+const REDLOCK = /\bfrom\s+['"](redlock[\w-]*)['"]|\brequire\(\s*['"](redlock[\w-]*)['"]/;
+
+/** The class that a package exports by default, however it was compiled. */
+function classOf(module: unknown): Constructor | undefined {
+  const { default: inner = module } = Object(module) as { readonly default?: unknown };
+  const found = typeof inner === 'function' ? inner : Object(inner).default;
+  return typeof found === 'function' ? (found as Constructor) : undefined;
 }
 
 async function moduleNear(name: string, path: string): Promise<unknown> {

@@ -220,15 +220,15 @@ function failoverDefects({ lostInFailover }: FoundLock['seen']): Defect[] {
 function extensionDefects(seen: FoundLock['seen'], renews: boolean): Defect[] {
   const found: Defect[] = [];
   const all = [seen.renewed, seen.extended].flatMap(extensionsIn);
-  const blind = all.find(({ verb, compares }) => verb !== 'script' && !compares);
-  if (blind !== undefined)
+  const blind = all.find(({ verb, compares }) => verb !== 'script' && !compares)?.verb.toUpperCase() ?? seen.extendsAny;
+  if (blind !== null)
     found.push({
       id: 'blind-extension',
-      sentence: `it extends the key without looking whose it is (${blind.verb.toUpperCase()}): when its own key has gone, it keeps another's alive and goes on as if it held the lock`,
+      sentence: `it extends the key without looking whose it is (${blind === 'SET' ? 'SET … XX' : blind}): when its own key has gone, it keeps another's alive and goes on as if it held the lock`,
       fix: 'extend the key only where it still has your token, and tell the work where it has not',
       brings: EXCLUSION,
-      isShown: false,
-      verb: blind.verb.toUpperCase(),
+      isShown: seen.extendsAny !== null,
+      verb: blind,
       takes: 'expired',
     });
   if (seen.extendsOn)

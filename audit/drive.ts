@@ -13,7 +13,7 @@ import { type Bench, beginIn, follow, type Loaded, loadIn, methodOf } from './lo
 import { getsLock, stopped } from './own-work.js';
 import { type Plan, type Step, saysWhether, takerIn, type Understood } from './plan.js';
 import { exportsOf, insideOf } from './program.js';
-import { responseOf } from './response.js';
+import { noteStatus, responseOf } from './response.js';
 import { namesResource, roleOf } from './roles.js';
 import { calls } from './unknown.js';
 import { type Trial, usable } from './wire.js';
@@ -124,7 +124,7 @@ class LockUser {
   async prepare(): Promise<void> {
     const { sources } = this.bench.program;
     const { open, begin = [] } = this.how.plan;
-    const refuses = sources.some(({ text }) => LOOKS_WHETHER_CONNECTED.test(text));
+    const refuses = this.bench.wire.tellsApart || sources.some(({ text }) => LOOKS_WHETHER_CONNECTED.test(text));
     if (!refuses && !open && begin.length === 0) return;
     await this.targetFor({
       ...this.loaded.given,
@@ -179,7 +179,9 @@ class LockUser {
     if (plan.use === 'with') return this.runsWork(trial, key, acquiring, taker);
     if (worksItself) {
       const stop = new AbortController();
-      const done = callOf(taker, { ...acquiring, response: responseOf().it, stop: stop.signal });
+      const response = responseOf();
+      const done = callOf(taker, { ...acquiring, response: response.it, stop: stop.signal });
+      noteStatus(trial, done, response);
       trial.loops = taker.parameters.some((it) => roleOf(it) === 'signal' && !it.isOptional);
       return this.worksItself(trial, done, stop);
     }

@@ -51,7 +51,7 @@ function kindOf(name: string): Kind | null {
   if (!IS_REDIS.test(name) || /TTL|TIMEOUT|PASS|USER|PREFIX|DB$|_MS$|TLS|SECRET|(?<!VAL)KEY(?!DB)/.test(name))
     return null;
   if (/(URLS|URIS|NODES|HOSTS|SERVERS|ADDRS|ADDRESSES|ENDPOINTS|INSTANCES)$/.test(name)) return 'list';
-  if (/PORT/.test(name)) return 'port';
+  if (/(?<![A-Z])PORT(?![A-Z])|REDISPORT/.test(name)) return 'port';
   if (/HOST(NAME)?|ADDR$/.test(name)) return 'host';
   return /URL|URI|DSN|CONNECTION|ENDPOINT|REDIS|NODE|VALKEY|SERVER/.test(name) ? 'url' : null;
 }
@@ -109,7 +109,7 @@ export function readsLimit(sources: readonly SourceFile[]): boolean {
 
 /** Where another server is, which answers `fetch`. */
 export const OTHER_URL = 'https://other.example';
-const IS_PLACE = /(?:URL|URI|ENDPOINT|ORIGIN)$/;
+const IS_PLACE = /(?:URL|URI|ENDPOINT|ORIGIN|API|BASE|SERVICE|SERVER|WEBHOOK)$/;
 
 const QUERY = /\bsearchParams\.(?:get|getAll|has)\(\s*['"]([\w.-]+)['"]/g;
 

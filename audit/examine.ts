@@ -1,4 +1,5 @@
 import type { LockPlan, Schedule } from '../scenarios/index.js';
+import { isWork } from './called.js';
 import { type Capacity, capacityOf } from './capacity.js';
 import { isOwnWork } from './cases.js';
 import type { Defect } from './defect.js';
@@ -6,7 +7,16 @@ import { isLostInFailover } from './failover.js';
 import { comparesTexts, type Fence, fencesOf, speaksOfFencing } from './fences.js';
 import type { Hosts } from './hosts.js';
 import { mistakesAnswers } from './late-answers.js';
-import { deletesLate, isTakenOver, remembers, type SentWhileHeld, sentWhileHeld, staysWithoutTtl } from './leavings.js';
+import {
+  deletesLate,
+  forgetsDone,
+  isTakenOver,
+  losesFailed,
+  remembers,
+  type SentWhileHeld,
+  sentWhileHeld,
+  staysWithoutTtl,
+} from './leavings.js';
 import { type Bench, textIn } from './load.js';
 import { type InOutages, inOutages } from './outages.js';
 import type { Understood } from './plan.js';
@@ -14,7 +24,7 @@ import { hasOwnConnections } from './program.js';
 import { type TwoReaders, twoReaders } from './readers.js';
 import { type Attempt, calm, REST_MS, rehearse, use, type Ways, withClock } from './rehearsal.js';
 import type { Said } from './said.js';
-import { isCache, isWork, type Subject, targetedDefects } from './targeted.js';
+import { isCache, type Subject, targetedDefects } from './targeted.js';
 import { type TwoTasks, twoTasks } from './tasks.js';
 import { FIRST_TTL_MS, type Named, namedAs } from './units.js';
 import { type Untold, untoldOf } from './untold.js';
@@ -141,7 +151,10 @@ export async function examine(
       textOf: (said) => textIn(bench, said),
       mistakesAnswers: hasOwnConnections(bench.program) && !worksRefused && (await mistakesAnswers(subject)),
       ...(await untoldOf(subject, alone.trial?.loops ?? false)),
-      shown: await targetedDefects(subject),
+      shown: [
+        ...(await targetedDefects(subject)),
+        ...(ownWork ? [...(await losesFailed(subject)), ...forgetsDone(subject)] : []),
+      ],
       next,
     },
   };

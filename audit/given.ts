@@ -17,6 +17,8 @@ export interface Given {
   /** Names of parameters that a file reads from the URL of a request. */
   readonly queries?: readonly string[];
   readonly library: unknown;
+  /** Of `redlock`, above the first client; `undefined` where the file does not name that. */
+  readonly redlock?: () => unknown;
   /** What is run under the lock. */
   readonly work?: (...given: readonly unknown[]) => unknown;
   /** Aborts when a call that goes on until then is to end. */

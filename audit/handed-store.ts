@@ -1,9 +1,10 @@
+import { isWork, ownerOf } from './called.js';
 import type { Defect } from './defect.js';
 import { once } from './parts.js';
 import { nameOfPlan, type Plan } from './plan.js';
 import { heldNow } from './rehearsal.js';
 import { STALE_READ } from './shown-defects.js';
-import { isWork, ownerOf, type Runnable } from './targeted.js';
+import type { Runnable } from './targeted.js';
 
 /** A call of something that a function was handed, while it has the lock. */
 interface Call {
@@ -15,6 +16,9 @@ interface Call {
 /** What is read before the lock is one of these, as a number. */
 const VALUES = [1_000, 2_000] as const;
 
+/** What it calls to change a store gives no value of it. */
+const CHANGES =
+  /(?:^|\.)(?:insert|create|add|append|set|update|save|store|put|write|replace|delete|remove|send|publish|enqueue|begin)(?![a-z])[^.]*$/;
 const STORES = /(?:^|\.)(?:set|update|save|store|put|write|replace)[^.]*$/i;
 
 /**
@@ -26,7 +30,7 @@ export async function staleStore(subject: Runnable, plan: Plan): Promise<Defect 
   for (const [i, { name, numbers }] of one.held.entries()) {
     const other = two.held[i];
     if (other?.name !== name) return null;
-    const read = one.before.find((it) => ownerOf(it) === ownerOf(name));
+    const read = one.before.find((it) => ownerOf(it) === ownerOf(name) && !CHANGES.test(it));
     const isMade = numbers.some((it, at) => it !== other.numbers[at]) && !numbers.includes(VALUES[0]);
     if (read === undefined || !isMade || !STORES.test(name)) continue;
     return { ...STALE_READ, sentence: `${nameOfPlan(plan)} calls ${read.replace(/^\./, '')} ${STALE_READ.sentence}` };

@@ -1,6 +1,7 @@
 import type { LockPlan, Schedule } from '../scenarios/index.js';
+import { isWork, nameOfCall } from './called.js';
 import { type Attempt, calm, delayed, REST_MS, rehearse, use } from './rehearsal.js';
-import { isWork, nameOfCall, type Subject } from './targeted.js';
+import type { Subject } from './targeted.js';
 
 /** Answers are late for so long, ms: longer than most programs wait for one. */
 const LATE_MS: readonly number[] = [2_500, 12_000];
@@ -18,7 +19,7 @@ export async function mistakesAnswers({ bench, hosts, how, ttlMs, alone }: Subje
   if (how.nodes > 1 || how.admits > 1 || how.counts) return false;
   // Who leaves its key behind where it gives up may still be given another one.
   for (const [lateMs, key] of LATE_MS.flatMap((it) => [[it, 'a'] as const, [it, 'b'] as const])) {
-    const attempts = await rehearse(bench, hosts, how, withLateAnswers(ttlMs, lateMs, key));
+    const attempts = await rehearse(bench, hosts, how, withLateAnswers(ttlMs, lateMs, key), { apart: true });
     const held = attempts.filter((it) => it.held !== null);
     const isBeside = (atMs: number): boolean =>
       held.some(

@@ -1,11 +1,16 @@
+import { current } from '../libraries/runtime/owner.js';
 import type { Fault, LockPlan, Schedule } from '../scenarios/index.js';
+import { isWork } from './called.js';
 import { isOwnWork } from './cases.js';
+import type { Defect } from './defect.js';
 import type { Hosts } from './hosts.js';
 import { type Bench, textIn } from './load.js';
 import type { Understood } from './plan.js';
 import { type Attempt, calm, delayed, REST_MS, rehearse, use } from './rehearsal.js';
 import type { Said } from './said.js';
+import { forgetting, IS_DONE, LOSES_FAILED } from './shown-defects.js';
 import type { Subject } from './targeted.js';
+import { markIn } from './touches.js';
 
 /** Nobody means to hold a lock for so long, ms. */
 const LONG_MS = 86_400_000;
@@ -125,4 +130,40 @@ function setsAlone(bench: Bench, said: Said): boolean {
   const { verb, words, operation } = said;
   if (verb === 'set') return !words.slice(3).some((it) => /^(?:nx|px|ex|pxat|exat|keepttl)$/i.test(it));
   return verb === 'script' && operation !== 'release' && setsWithoutTtl(textIn(bench, said));
+}
+
+/**
+ * Whether a request whose work has failed is answered as failed, so that it is sent again, and is then taken for done: its key is still
+ * there.
+ */
+export async function losesFailed(subject: Subject): Promise<readonly Defect[]> {
+  const { bench, hosts, how, ttlMs } = subject;
+  const takes = (): Promise<void> =>
+    current.owner?.name === 'c1' ? Promise.reject(new Error('it failed')) : Promise.resolve();
+  const atMs = Math.min(ttlMs / 2, AGAIN_MS);
+  const schedule = calm(how.nodes, [[use(10, ttlMs, 1)], [use(10 + atMs, ttlMs, 1)]], (atMs + 2 * REST_MS) * 1000);
+  const attempts = await rehearse(bench, hosts, how, schedule, { naturally: true, takes });
+  const [failed, again] = ['c1', 'c2'].map((name) => attempts.find(({ client }) => client === name)?.trial);
+  const isFailed = failed?.isGranted === true && (failed.status ?? 0) >= 500 && failed.works.some(isWork);
+  const status = again?.status ?? 0;
+  const isDone = again?.isGranted === false && status >= 200 && status < 300 && !again.calls.some(isWork);
+  return isFailed && isDone ? [LOSES_FAILED] : [];
+}
+
+/** A request that has failed is sent again after this, ms. */
+const AGAIN_MS = 60_000;
+
+/** A mark that lasts for less than this is no record of what was done, ms. */
+const SHORTEST_MARK_MS = 600_000;
+const KEEPS_OWN_TTL = /\bkeepttl\b/i;
+
+/** Whether a request marks its work as done in its key, and that ends as soon as the key would have without. */
+export function forgetsDone({ bench, alone: { trial } }: Subject): readonly Defect[] {
+  if (trial?.ttlMs == null || trial.ttlMs >= SHORTEST_MARK_MS) return [];
+  const isResponse = trial.status !== null && trial.status >= 200 && trial.status < 300;
+  const mark = markIn(bench, trial);
+  if (!isResponse || mark === null || !IS_DONE.test(mark)) return [];
+  const later = trial.sent.filter(({ atMs }) => atMs >= trial.grantedMs);
+  const keeps = later.some((it) => KEEPS_OWN_TTL.test(it.verb === 'script' ? textIn(bench, it) : it.words.join(' ')));
+  return keeps ? [forgetting(mark, trial.ttlMs)] : [];
 }

@@ -1,10 +1,11 @@
 import type { NodeAddress } from '../libraries/net/addresses.js';
 import { argumentsFor } from './arguments.js';
 import { callOf, type Target } from './call.js';
-import { type Callable, isClass, Shapes } from './callables.js';
+import { type Callable, isClass, methodsOf, Shapes } from './callables.js';
 import type { ClientMaker } from './clients.js';
 import { placesFor, queriesIn } from './environment.js';
 import type { Given } from './given.js';
+import { madeBy } from './handed-functions.js';
 import type { Parameter } from './parameter.js';
 import type { Step } from './plan.js';
 import { type Exports, exportsOf, hasOwnConnections, insideOf, type Program } from './program.js';
@@ -12,6 +13,7 @@ import { roleOf } from './roles.js';
 import type { Said } from './said.js';
 import type { Make } from './surface.js';
 import { FIRST_TTL_MS } from './units.js';
+import { isUnknown } from './unknown.js';
 import type { Wire } from './wire.js';
 
 /** Commands that each node has carried out before a run. */
@@ -61,7 +63,8 @@ export async function loadIn(bench: Bench, addresses: readonly NodeAddress[], is
   const clientFor = (parameter: Parameter): unknown => {
     const [client] = all();
     if (own === undefined) return client;
-    return hasOwnConnections(program) || lacks(client as object, parameter) ? own : client;
+    const isOnly = hasOwnConnections(program) || program.texts.some((it) => ADDS_COMMANDS.test(it));
+    return isOnly || lacks(client as object, parameter) ? own : client;
   };
   const isOwn = (className: string): boolean => Object(own).constructor?.name === className;
   const make = (className: string): unknown => (isOwn(className) ? own : madeOf({ exports, shapes, given }, className));
@@ -72,6 +75,7 @@ export async function loadIn(bench: Bench, addresses: readonly NodeAddress[], is
     places,
     queries: queriesIn(program.sources),
     library: clients.library,
+    redlock: () => clients.redlock(all()[0]),
     make,
     modes: shapes.modes,
   };
@@ -82,6 +86,12 @@ export async function loadIn(bench: Bench, addresses: readonly NodeAddress[], is
 /** A function that connects, and gives what other functions of the file are handed as their client. */
 const CONNECTS =
   /^(?:connect|open|dial|create(?:Client|Connection|Redis|Socket)|(?:get|make|new)(?:Client|Connection))$/i;
+/** What gives a client, by its name, if it needs no argument: `warehouseRedis`. */
+const GIVES_CLIENT = /(?:redis|valkey|client|connection)$/i;
+/** What gives a client commands of the file's own. */
+const ADDS_COMMANDS = /\.defineCommand\(|\bscripts\s*:\s*\{/;
+/** A method by which an object connects that was made unconnected. */
+const OPENS = /^(?:connect|open|dial|start)$/;
 const CONNECTING_MS = 5_000;
 
 /** Whether a client has not what is called of a parameter. */
@@ -96,17 +106,30 @@ async function ownConnection(
   isOnly: boolean,
 ): Promise<unknown> {
   const functions = [...exportsOf(exports)].filter(([, it]) => typeof it === 'function') as [string, Callable][];
-  const opener = functions.find(([name, it]) => CONNECTS.test(name) && !isClass(it));
+  const connects = ([name, it]: readonly [string, Callable]): boolean =>
+    !isClass(it) &&
+    (CONNECTS.test(name) || (GIVES_CLIENT.test(name) && shapes.of(it, name).parameters.every((one) => one.isOptional)));
+  const opener = functions.find(connects);
+  const adds = opener !== undefined && ADDS_COMMANDS.test(shapes.of(opener[1], opener[0]).text);
   const isHanded = (it: Parameter): boolean =>
-    roleOf(it) === 'client' && (isOnly || shapes.hasClass(it.type) || lacks(client(), it));
-  const handed = functions.flatMap(([name, it]) => shapes.of(it, name).parameters.filter(isHanded));
-  if (opener === undefined && isOnly) return classFor(handed, { exports, shapes, given });
+    roleOf(it) === 'client' && (isOnly || adds || shapes.hasClass(it.type) || lacks(client(), it));
+  const handed = functions
+    .flatMap(([name, it]) => shapes.of(it, name).parameters.flatMap((one) => [one, ...one.fields]))
+    .filter(isHanded);
+  const first: Given = { ...given, key: 'a', ttlMs: FIRST_TTL_MS, token: 'token', unitMs: 1, isBare: true };
+  const soon = (made: () => Promise<unknown>): Promise<unknown> =>
+    Promise.race([made(), new Promise((resolve) => setTimeout(resolve, CONNECTING_MS))]).catch(() => undefined);
+  if (opener === undefined && isOnly) {
+    const made = classFor(handed, { exports, shapes, given });
+    const opens = made === undefined ? undefined : [...methodsOf(made)].find(([name]) => OPENS.test(name));
+    if (opens === undefined) return made;
+    const [name, open] = opens;
+    await soon(async () => open.apply(made, argumentsFor(shapes.of(open, name).parameters, first)));
+    return made;
+  }
   if (opener === undefined || handed.length === 0) return undefined;
   const [name, connect] = opener;
-  const first: Given = { ...given, key: 'a', ttlMs: FIRST_TTL_MS, token: 'token', unitMs: 1, isBare: true };
-  const never = new Promise((resolve) => setTimeout(resolve, CONNECTING_MS));
-  const made = async (): Promise<unknown> => connect(...argumentsFor(shapes.of(connect, name).parameters, first));
-  return Promise.race([made(), never]).catch(() => undefined);
+  return soon(async () => connect(...argumentsFor(shapes.of(connect, name).parameters, first)));
 }
 
 /** An instance of a class in the file that has all methods that are called on these parameters; `undefined` if there is none. */
@@ -114,7 +137,9 @@ function classFor(handed: readonly Parameter[], loaded: Omit<Loaded, 'begun'>): 
   const called = handed.flatMap(({ fields }) => fields.filter(({ isFunction }) => isFunction).map(({ name }) => name));
   const all = [...exportsOf(loaded.exports), ...Object.entries(insideOf(loaded.exports))];
   const has = (it: unknown): boolean => isClass(it) && called.every((name) => name in it.prototype);
-  const [name] = called.length === 0 ? [] : (all.find(([, it]) => has(it)) ?? []);
+  const isNamed = ([name, it]: readonly [string, unknown]): boolean =>
+    isClass(it) && handed.some(({ type }) => type === name);
+  const [name] = all.find(isNamed) ?? (called.length === 0 ? [] : (all.find(([, it]) => has(it)) ?? []));
   return name === undefined ? undefined : madeOf(loaded, name);
 }
 
@@ -141,7 +166,10 @@ export async function follow(loaded: Loaded, path: readonly Step[], given: Given
     else {
       const callable = at as Callable;
       const values = argumentsFor(loaded.shapes.of(callable, name).parameters, given);
-      at = kind === 'new' ? Reflect.construct(callable, values) : await callable.apply(owner, values);
+      at =
+        kind === 'new'
+          ? Reflect.construct(callable, values)
+          : await madeBy(() => callable.apply(owner, values), isUnknown);
     }
     owner = before;
   }
@@ -168,6 +196,6 @@ export async function beginIn(loaded: Loaded, names: readonly string[], given: G
 export function makeFor(loaded: Loaded, given: Given): Make {
   return async (value, { kind, name }, owner) => {
     const values = argumentsFor(loaded.shapes.of(value, name).parameters, given);
-    return kind === 'new' ? Reflect.construct(value, values) : value.apply(owner, values);
+    return kind === 'new' ? Reflect.construct(value, values) : madeBy(() => value.apply(owner, values), isUnknown);
   };
 }

@@ -20,6 +20,7 @@ export const FINDING_TITLES: Readonly<Record<string, string>> = {
   'fails-over': 'It takes the lock on another node where the first does not answer.',
   'fencing-token':
     'Its fencing tokens do not rise from holder to holder, or are not drawn or compared as they have to be.',
+  'forgets-done': 'Its mark that work is done ends with the key of the claim.',
   'guard-released': 'It deletes the key that says that the work of a period is done.',
   hang: 'A call never returns, or goes round in circles.',
   'keeps-late-grant': 'An acquisition that has given up gets the lock later, and keeps it.',
@@ -43,6 +44,7 @@ export const FINDING_TITLES: Readonly<Record<string, string>> = {
   'over-when-given': 'It hands over a lock that is over.',
   overwrites: 'It overwrites the key of another process.',
   'ranked-by-clock': 'It ranks its holders by times that come in another order than the holders.',
+  'reader-adds-late': 'A reader looks for a writer and adds itself with two commands.',
   'reader-beside-writer': 'It looks for readers and takes the lock by two commands.',
   'reader-ignores-writer': 'Its lock for readers does not look for a writer.',
   'reader-leaves-for-all': 'A reader that leaves takes all readers out.',
@@ -52,6 +54,7 @@ export const FINDING_TITLES: Readonly<Record<string, string>> = {
   'refused-extension': 'A process that was refused the key gives it a new TTL.',
   'refused-release': 'A process that was refused the key deletes it.',
   rejection: 'A call rejects though nothing is in its way that it has not promised to withstand.',
+  'released-before-commit': 'It releases the lock before its transaction is committed.',
   'releases-early': 'It releases the lock before its work is done.',
   'remembers-lock': 'It remembers that it has the lock, and does not look whether that has expired.',
   'reused-token': 'It tries again with the value of a try before, whose release is still on its way.',

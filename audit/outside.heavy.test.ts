@@ -121,3 +121,32 @@ process.exit(0);
   expect(right.ids).toEqual([]);
   await expect(saidOf(text("'OK'"))).resolves.toMatchObject({ ids: ['fails-open-on-error'] });
 });
+
+/** Imports a file that only its own machines have. */
+const importing = (limited: string): string => `${HEAD}
+import { createReadStream } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { createInterface } from 'node:readline';
+interface Table { append(sku: string, cents: number): Promise<void>; skip(sku: string): Promise<void> }
+const limit = (ms: number): Promise<never> => new Promise((_, fail) => setTimeout(() => fail(new Error('too slow')), ms));
+export async function importPrices(supplier: string, table: Table): Promise<void> {
+  const [key, token] = ['import:' + supplier, randomUUID()];
+  if ((await redis.set(key, token, 'PX', 60_000, 'NX')) !== 'OK') return;
+  const work = async () => {
+    const skipped: { sku: string }[] = JSON.parse(await readFile('/srv/prices/skipped.json', 'utf8'));
+    for (const { sku } of skipped) await table.skip(sku);
+    for await (const line of createInterface({ input: createReadStream('/srv/prices/' + supplier + '.csv') })) {
+      const [sku, cents] = line.split(';');
+      if (!Number.isFinite(Number(cents))) throw new Error('bad line');
+      await table.append(sku!, Number(cents));
+    }
+  };
+  try { await ${limited}; } finally { await redis.eval(UNLOCK, 1, key, token); }
+}`;
+
+it.each([
+  ['work()', []],
+  ['Promise.race([work(), limit(45_000)])', ['releases-early']],
+])('gives a file that is not there what the work reads of it: %s', async (limited, ids) => {
+  expect((await saidOf(importing(limited))).ids).toEqual(ids);
+});

@@ -1,10 +1,10 @@
 import childProcess from 'node:child_process';
 import { EventEmitter } from 'node:events';
 import fs from 'node:fs';
-import { Writable } from 'node:stream';
+import { Readable, Writable } from 'node:stream';
 import { promisify } from 'node:util';
 import { current } from '../libraries/runtime/owner.js';
-import { unknownValue } from './unknown.js';
+import { calls, unknownValue } from './unknown.js';
 
 /*
  * What a file does to the machine that it is audited on: it writes no files there, and starts no programs. To do so is work, as to call
@@ -31,6 +31,9 @@ export function withoutEffects(request: string, module: Module): Module {
 
 /** What newer versions of Node have, for files that were written for these. */
 export function provideNewer(): void {
+  // Decorators are compiled with the types of what they decorate, for whom `reflect-metadata` may be there; without it they are spoiled.
+  if (!('metadata' in Reflect))
+    Object.defineProperty(Reflect, 'metadata', { value: () => () => undefined, configurable: true, writable: true });
   if ('withResolvers' in Promise) return;
   const withResolvers = <T>(): object => {
     let settled: object = {};
@@ -76,6 +79,19 @@ function isRead(flags: unknown): boolean {
   );
 }
 
+/** Whether a simulated process reads a file that is not there: one that its work is about. */
+function isMissing(path: unknown): boolean {
+  return current.owner !== null && typeof path === 'string' && !fs.existsSync(path);
+}
+
+/** What is read of a file or a folder that is not there. */
+function contentOf(name: string, [path, how]: readonly unknown[]): unknown {
+  if (name === 'readdir') return ['a'];
+  const isText = typeof how === 'string' || typeof Object(how).encoding === 'string';
+  const text = calls.fileAt(String(path));
+  return isText ? text : Buffer.from(text);
+}
+
 /** What stands for the functions of a name, in the styles of Node. */
 interface Stand {
   readonly promised: (given: readonly unknown[]) => Promise<unknown>;
@@ -89,8 +105,11 @@ function standFor(name: string): Stand {
       atOnce: (given) => void note(name, given),
     };
   if (MAKES_ROOM.includes(name)) return { promised: async () => undefined, atOnce: () => undefined };
-  const atOnce = (given: readonly unknown[]): unknown =>
-    name === 'mkdtemp' ? `${given[0]}000000` : (Reflect.get(fs, `${name}Sync`) as Method)(...given);
+  const atOnce = (given: readonly unknown[]): unknown => {
+    if (name === 'mkdtemp') return `${given[0]}000000`;
+    if ((name === 'readFile' || name === 'readdir') && isMissing(given[0])) return contentOf(name, given);
+    return (Reflect.get(fs, `${name}Sync`) as Method)(...given);
+  };
   return { promised: async (given) => atOnce(given), atOnce };
 }
 
@@ -121,6 +140,8 @@ const files: Module = {
   ),
   open: opening('open'),
   openSync: opening('openSync'),
+  createReadStream: (...given: Parameters<typeof fs.createReadStream>) =>
+    isMissing(given[0]) ? Readable.from([Buffer.from(calls.fileAt(String(given[0])))]) : fs.createReadStream(...given),
   createWriteStream: (path: string): Writable =>
     new Writable({ write: (_, __, done) => void work('write', [path]).then(() => done(), done) }),
 };

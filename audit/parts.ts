@@ -1,11 +1,12 @@
 import { current } from '../libraries/runtime/owner.js';
+import { isWork } from './called.js';
 import type { Defect } from './defect.js';
 import { speaksOfFencing } from './fences.js';
 import { nameOfPlan, type Plan } from './plan.js';
 import { type Attempt, calm, heldNow, REST_MS, rehearse, use, type Ways } from './rehearsal.js';
-import { GIVES_UP_ALONE, limitsExceedTtl, marksAsDone, RELEASES_BESIDE } from './shown-defects.js';
-import { isWork, type Runnable } from './targeted.js';
-import { markIn } from './touches.js';
+import { GIVES_UP_ALONE, IS_DONE, limitsExceedTtl, marksAsDone, RELEASES_BESIDE } from './shown-defects.js';
+import type { Runnable } from './targeted.js';
+import { markIn, touchesIn } from './touches.js';
 import { signalsIn } from './unknown.js';
 
 /** What a part of the work takes, and what one takes that goes on where another has failed, ms. */
@@ -37,10 +38,19 @@ function nowMs(): number {
   return current.owner?.wallMs() ?? Number.NaN;
 }
 
-/** Calls a function once. */
-export async function once({ bench, hosts, how }: Runnable, plan: Plan, ways: Ways): Promise<Attempt | undefined> {
+/**
+ * Calls a function once.
+ *
+ * @param forMs - What it takes, besides what is usual. Default: 0.
+ */
+export async function once(
+  { bench, hosts, how }: Runnable,
+  plan: Plan,
+  ways: Ways,
+  forMs: number = 0,
+): Promise<Attempt | undefined> {
   const ttlMs = how.fixedTtlMs ?? 0;
-  const schedule = calm(how.nodes, [[use(10, ttlMs, 1)]], (4 * ttlMs + 10 * REST_MS) * 1000);
+  const schedule = calm(how.nodes, [[use(10, ttlMs, 1)]], (4 * ttlMs + 10 * REST_MS + forMs) * 1000);
   const [attempt] = await rehearse(bench, hosts, how, schedule, { ...ways, naturally: true, planOf: () => plan });
   return attempt;
 }
@@ -120,39 +130,65 @@ async function exceedsTtl(subject: Runnable, plan: Plan): Promise<Defect | null>
   return limitsExceedTtl(nameOfPlan(plan), trial.ttlMs, late);
 }
 
-/** Each part of the work takes this share of the TTL: what has a time limit for all of them gives up. */
+/** Each part of the work takes this share of the TTL, or of the time limit that its function has: what has one for all of them gives up. */
 const PART_SHARE = 0.45;
+const MORE_SHARE = 1.1;
+
+/** The longest timer that a function sets while it has the lock, ms; 0 for none. */
+async function longestTimer(subject: Runnable, plan: Plan): Promise<number> {
+  const { setTimeout: simulated } = globalThis;
+  let longestMs = 0;
+  const noting = (callback: (...given: unknown[]) => void, ms: number = 0, ...given: unknown[]): NodeJS.Timeout => {
+    if (heldNow(subject.bench) !== null) longestMs = Math.max(longestMs, ms);
+    return simulated(callback, ms, ...given);
+  };
+  globalThis.setTimeout = Object.assign(noting, simulated) as typeof setTimeout;
+  try {
+    await once(subject, plan, {});
+  } finally {
+    globalThis.setTimeout = simulated;
+  }
+  return longestMs;
+}
 
 /**
  * Whether a function gives its work up and releases the lock, and the work begins with more parts after that. What is handed a signal may
  * be stopped by it.
  */
 async function goesOnGivenUp(subject: Runnable, plan: Plan): Promise<Defect | null> {
+  const ttlMs = subject.how.fixedTtlMs ?? 0;
+  if (await goesOnAfter(subject, plan, PART_SHARE * ttlMs)) return GIVES_UP_ALONE;
+  const limitMs = await longestTimer(subject, plan);
+  return limitMs > 0 && (await goesOnAfter(subject, plan, MORE_SHARE * limitMs)) ? GIVES_UP_ALONE : null;
+}
+
+/** @param takesMs - What each part of the work takes. */
+async function goesOnAfter(subject: Runnable, plan: Plan, takesMs: number): Promise<boolean> {
   const begun: { readonly name: string; readonly atMs: number }[] = [];
   let isTold = false;
   const heard = (given: readonly unknown[], name: string): void => {
     begun.push({ name, atMs: nowMs() });
     isTold ||= signalsIn(given).length > 0;
   };
-  const takesMs = PART_SHARE * (subject.how.fixedTtlMs ?? 0);
   const takes = (): Promise<void> => {
     // To wait for the next element of a list is no call.
     begun.push({ name: '', atMs: nowMs() });
     return new Promise((resolve) => setTimeout(resolve, takesMs));
   };
-  const { trial, leftMs = Number.NaN } = (await once(subject, plan, { heard, takes, elements: 3 })) ?? {};
-  if (isTold || trial?.isGranted !== true || trial.ttlMs === null) return null;
+  const attempt = await once(subject, plan, { heard, takes, elements: 3 }, 20 * takesMs);
+  const { trial, leftMs = Number.NaN } = attempt ?? {};
+  if (isTold || trial?.isGranted !== true || trial.ttlMs === null) return false;
   const release = trial.sent.find(
     ({ operation, key, atMs }) => operation === 'release' && key === trial.key && atMs >= trial.grantedMs,
   );
   const givenUpMs = Math.max(leftMs, release?.atMs ?? Number.NaN);
   const isUnderWay = begun.some(({ atMs }) => atMs < givenUpMs && atMs + takesMs > givenUpMs);
-  const goesOn = begun.some(({ name, atMs }) => isWork(name) && atMs > givenUpMs);
-  return isUnderWay && goesOn && givenUpMs < trial.grantedMs + trial.ttlMs ? GIVES_UP_ALONE : null;
+  const stores = touchesIn(subject.bench, trial, new Set([trial.key ?? '']), givenUpMs + 1, true);
+  const goesOn =
+    begun.some(({ name, atMs }) => isWork(name) && atMs > givenUpMs) || stores.some(({ stored }) => stored !== null);
+  const isExtended = trial.sent.some(({ operation }) => operation === 'extend');
+  return isUnderWay && goesOn && (isExtended || givenUpMs < trial.grantedMs + trial.ttlMs);
 }
-
-/** What says that work is done. */
-const IS_DONE = /done|complete|success|finish|processed|handled/i;
 
 /** Whether a function stores in its key that its work is done, and does so as well where that has failed. */
 async function marksUndone(subject: Runnable, plan: Plan): Promise<Defect | null> {

@@ -8,6 +8,7 @@ import { InputError } from '../scenarios/input-error.js';
 import { LATCH, noteLatch, withLatches } from './latches.js';
 import { provideNewer, withoutEffects } from './outside.js';
 import { readSource, type Shape, type SourceFile } from './shapes.js';
+import { checksSignatures, withOneSignature } from './signatures.js';
 import { takeTexts } from './texts.js';
 
 /** What a module exports. */
@@ -182,7 +183,12 @@ export class Program {
     try {
       const namespace: Exports = await import(resolved);
       if (CLIENTS.test(request)) takeTexts(namespace);
-      const stood = isBuiltin ? withoutEffects(request, namespace) : namespace;
+      const isSigning = /^(?:node:)?crypto$/.test(request) && checksSignatures(this.texts);
+      const stood = isSigning
+        ? withOneSignature(namespace)
+        : isBuiltin
+          ? withoutEffects(request, namespace)
+          : namespace;
       return { namespace: stood, exports: stood === namespace ? requireOr(request, from, namespace) : stood };
     } catch (error) {
       throw new InputError(`${name} imports ${request}, which cannot be loaded: ${firstLineOf(error)}`, {

@@ -56,3 +56,44 @@ it.each([
   expect(understood.join()).toContain('is for those who only read');
   expect(findings.map(({ id }) => id)).toEqual(ids);
 });
+
+/** A reader that looks for a writer and adds itself for `leaseMs`, in so many steps. */
+const entering = (enter: string): string => `import { randomUUID } from 'node:crypto';
+import type { Redis } from 'ioredis';
+const CHECKED = "if redis.call('exists', KEYS[2]) == 1 then return 0 end redis.call('hset', KEYS[1], ARGV[1], 1) redis.call('pexpire', KEYS[1], 3000) return 1";
+const ADDED = "redis.call('hset', KEYS[1], ARGV[1], 1) redis.call('pexpire', KEYS[1], 3000) return 1";
+const WRITE = "if redis.call('exists', KEYS[1]) == 1 then return 0 end if redis.call('set', KEYS[2], ARGV[1], 'NX', 'PX', 9000) then return 1 end return 0";
+const DONE = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+const pause = () => new Promise<void>((done) => setTimeout(done, 25));
+export class Book {
+  constructor(private redis: Redis, private name: string) {}
+  async read<T>(work: () => Promise<T>): Promise<T> {
+    const [token, r, w] = [randomUUID(), this.name + ':r', this.name + ':w'];
+    ${enter}
+    try { return await work(); } finally { await this.redis.hdel(r, token); }
+  }
+  async write<T>(work: () => Promise<T>): Promise<T> {
+    const [token, r, w] = [randomUUID(), this.name + ':r', this.name + ':w'];
+    while ((await this.redis.eval(WRITE, 2, r, w, token)) !== 1) await pause();
+    try { return await work(); } finally { await this.redis.eval(DONE, 1, w, token); }
+  }
+}`;
+
+it.each([
+  [
+    'two commands',
+    'while ((await this.redis.exists(w)) === 1) await pause(); await this.redis.eval(ADDED, 1, r, token);',
+    ['reader-adds-late'],
+  ],
+  [
+    'one script, for less time than a writer has',
+    'while ((await this.redis.eval(CHECKED, 2, r, w, token)) !== 1) await pause();',
+    [],
+  ],
+])('judges a reader that enters by %s', async (_, enter, ids) => {
+  const path = join(mkdtempSync(join(tmpdir(), 'lockstep-audit-')), 'lock.ts');
+  writeFileSync(path, entering(enter));
+  const { findings, understood } = await auditFile({ path, runs: 0, seed: '', budgetMs: 1_000 }, () => {});
+  expect(understood.join()).toContain('is for those who only read');
+  expect(findings.map(({ id }) => id)).toEqual(ids);
+});

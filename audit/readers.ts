@@ -1,9 +1,9 @@
-import type { LockPlan } from '../scenarios/index.js';
+import type { Fault, LockPlan } from '../scenarios/index.js';
 import type { Defect } from './defect.js';
 import type { Hosts } from './hosts.js';
 import type { Bench } from './load.js';
 import { plansFor, type Understood } from './plan.js';
-import { type Attempt, calm, REST_MS, rehearse, use } from './rehearsal.js';
+import { type Attempt, calm, delayed, REST_MS, rehearse, use } from './rehearsal.js';
 
 /** What two who only read do to each other. */
 export interface TwoReaders {
@@ -13,34 +13,69 @@ export interface TwoReaders {
   readonly ignores: 'readers' | 'writers' | null;
   /** As one leaves after its time was over, a writer gets in beside one that came later. */
   readonly leavesLate: boolean;
+  /** A writer gets in between the commands by which a reader looks for one and adds itself: the verbs of these. */
+  readonly addsLate: readonly [string, string] | null;
 }
+
+const NOTHING: TwoReaders = { ignores: null, leavesAll: false, leavesLate: false, addsLate: null };
 
 /** Finds out whether a writer waits for all who read. */
 export async function twoReaders(bench: Bench, hosts: Hosts, how: Understood, ttlMs: number): Promise<TwoReaders> {
-  if (how.plan.shared === undefined) return { ignores: null, leavesAll: false, leavesLate: false };
+  if (how.plan.shared === undefined) return NOTHING;
   const planOf = plansFor(how, ['c2', 'c3']);
-  const plays = async (...uses: readonly LockPlan[]): Promise<(name: string) => Attempt | undefined> => {
+  const plays = async (
+    uses: readonly LockPlan[],
+    faults: readonly Fault[] = [],
+  ): Promise<(name: string) => Attempt | undefined> => {
     const clients = uses.map((it) => [it]);
     const schedule = calm(how.nodes, clients, (6 * ttlMs + REST_MS) * 1000);
-    const attempts = await rehearse(bench, hosts, how, schedule, { planOf });
+    const attempts = await rehearse(bench, hosts, how, { ...schedule, faults: [...faults] }, { planOf });
     return (name) => attempts.find(({ client }) => client === name);
   };
-  const isBeside = async (first: LockPlan, second: LockPlan, writerMs: number): Promise<boolean> => {
-    const of = await plays(use(writerMs, ttlMs, 1), first, second);
-    return isWhile(of('c1'), first.atUs > second.atUs ? of('c2') : of('c3'), ttlMs);
-  };
   const [long, short] = [use(10, ttlMs, 0.6 * ttlMs), use(0.2 * ttlMs, ttlMs, 1)];
-  const [written, read] = [await plays(short, long), await plays(long, short)];
-  const isIgnored = isWhile(written('c1'), written('c2'), ttlMs);
+  const [written, read] = [await plays([short, long]), await plays([long, short])];
+  // Readers may have less time than writers.
+  const readMs = Math.min(ttlMs, written('c2')?.trial?.ttlMs ?? ttlMs);
+  const isIgnored = isWhile(written('c1'), written('c2'), readMs);
   const ignores = isIgnored ? 'readers' : isWhile(read('c2'), read('c1'), ttlMs) ? 'writers' : null;
-  if (ignores !== null) return { ignores, leavesAll: false, leavesLate: false };
+  if (ignores !== null) return { ...NOTHING, ignores };
+  const isBeside = async (first: LockPlan, second: LockPlan, writerMs: number): Promise<boolean> => {
+    const of = await plays([use(writerMs, ttlMs, 1), first, second]);
+    return isWhile(of('c1'), first.atUs > second.atUs ? of('c2') : of('c3'), readMs);
+  };
+  const reads = (from: number, forShare: number): LockPlan => use(10 + from * readMs, ttlMs, forShare * readMs);
   // The longer of two is the one that is still there.
   const leavesAll =
-    (await isBeside(use(0.2 * ttlMs, ttlMs, 0.6 * ttlMs), use(0.1 * ttlMs, ttlMs, 0.2 * ttlMs), 0.4 * ttlMs)) ||
-    (await isBeside(use(0.1 * ttlMs, ttlMs, 0.2 * ttlMs), use(0.2 * ttlMs, ttlMs, 0.6 * ttlMs), 0.4 * ttlMs));
-  const leavesLate = await isBeside(use(10, ttlMs, 1.4 * ttlMs), use(1.2 * ttlMs, ttlMs, 0.7 * ttlMs), 1.5 * ttlMs);
-  return { ignores, leavesAll, leavesLate };
+    (await isBeside(reads(0.2, 0.6), reads(0.1, 0.2), 0.4 * readMs)) ||
+    (await isBeside(reads(0.1, 0.2), reads(0.2, 0.6), 0.4 * readMs));
+  const leavesLate = await isBeside(reads(0, 1.4), reads(1.2, 0.7), 1.5 * readMs);
+  return { ignores, leavesAll, leavesLate, addsLate: await addedLate(plays, written('c2'), readMs) };
 }
+
+/** The two commands of a reader between which a writer gets in, where it does not see that one. */
+async function addedLate(
+  plays: (uses: readonly LockPlan[], faults?: readonly Fault[]) => Promise<(name: string) => Attempt | undefined>,
+  reader: Attempt | undefined,
+  ttlMs: number,
+): Promise<readonly [string, string] | null> {
+  const { trial, askedMs = Number.NaN } = reader ?? {};
+  const asked = trial?.sent.filter(({ key, atMs }) => key !== '' && atMs >= askedMs && atMs < trial.grantedMs) ?? [];
+  const [first, last] = asked.slice(-2);
+  if (first === undefined || last === undefined || last.atMs <= first.atMs) return null;
+  const lateMs = ttlMs / 4;
+  const sentMs = FIRST_MS + last.atMs - askedMs;
+  const of = await plays(
+    [use(sentMs + 1, ttlMs, 0.8 * ttlMs), use(FIRST_MS, ttlMs, 0.6 * ttlMs)],
+    [delayed('c2', 'n0', sentMs - 0.5, lateMs)],
+  );
+  const [writer, late] = [of('c1'), of('c2')];
+  if (writer?.held == null || late?.held == null) return null;
+  const isBoth = writer.acquiredMs < late.acquiredMs && late.acquiredMs < writer.releasedMs;
+  return isBoth && last.operation === 'acquire' ? [first.verb, last.verb] : null;
+}
+
+/** When the first reader of such a run asks, ms. */
+const FIRST_MS = 1_000;
 
 /** Whether one got in while another has the lock, within that one's TTL. */
 function isWhile(later: Attempt | undefined, holder: Attempt | undefined, ttlMs: number): boolean {
@@ -76,8 +111,23 @@ const LATE = {
   fix: 'an entry for each reader with its own end (ZADD), of which only its own is removed (ZREM)',
 };
 
+const addedBetween = ([looks, adds]: readonly [string, string]): Pick<Defect, 'id' | 'sentence' | 'fix'> => ({
+  id: 'reader-adds-late',
+  sentence: `a reader looks for a writer and adds itself by two commands (${looks.toUpperCase()}, then ${adds.toUpperCase()}): that is not atomic, and a writer that comes in between sees no reader, so that both have the lock`,
+  fix: 'look for the key of the writer and add the reader in one script, or look again when the reader has been added',
+});
+
 /** What is wrong with how readers and writers wait for each other. */
-export function leavingDefects({ ignores, leavesAll, leavesLate }: TwoReaders): Defect[] {
-  const about = ignores !== null ? IGNORES[ignores] : leavesAll ? FOR_ALL : leavesLate ? LATE : null;
+export function leavingDefects({ ignores, leavesAll, leavesLate, addsLate }: TwoReaders): Defect[] {
+  const about =
+    ignores !== null
+      ? IGNORES[ignores]
+      : leavesAll
+        ? FOR_ALL
+        : leavesLate
+          ? LATE
+          : addsLate !== null
+            ? addedBetween(addsLate)
+            : null;
   return about === null ? [] : [{ ...about, brings: ['belief'], property: 'mutual-exclusion', isShown: true }];
 }

@@ -61,6 +61,8 @@ export interface Ways {
   readonly planOf?: (process: string) => Plan;
   /** The client of a request disconnects when the work has begun. */
   readonly hangsUp?: boolean;
+  /** Calls of one process overlap, and are told apart. */
+  readonly apart?: boolean;
   /** The first process acquires again in the context of its work, so long after its release, ms. */
   readonly reentersAfterMs?: number;
 }
@@ -122,6 +124,9 @@ export function surroundingsIn({ wire, stored }: Bench, { nodeAt }: Hosts): Surr
   return { tap: wire, nodeAt, stored, otherServers: unknownFetch };
 }
 
+/** What runs a transaction, by its name. */
+const IS_TRANSACTION = /transaction|atomic|unitOfWork|(?:^|[._])tx$|Tx$/i;
+
 /** Uses a lock in a world in which nothing goes wrong, and says what became of each acquisition. */
 export async function rehearse(
   bench: Bench,
@@ -137,6 +142,7 @@ export async function rehearse(
     return { ...lock, ...watchedCalls(lock, attempts, bench, ways) };
   };
   bench.wire.naturally = ways.naturally ?? false;
+  bench.wire.tellsApart = ways.apart ?? false;
   calls.takes = ways.takes ?? null;
   calls.elements = ways.elements ?? 1;
   calls.number = ways.number ?? null;
@@ -153,13 +159,21 @@ export async function rehearse(
     trial.works.push(call);
     trial.worksAtMs.push(current.owner?.wallMs() ?? Number.NaN);
   };
+  calls.ran = (name, isOver) => {
+    const trial = current.owner === null ? null : bench.wire.trialOf(current.owner);
+    if (trial === null || !IS_TRANSACTION.test(name)) return;
+    if (!isOver) trial.transactions.push({ from: trial.sent.length, to: Number.POSITIVE_INFINITY });
+    else Object.assign(trial.transactions.at(-1) ?? {}, { to: trial.sent.length });
+  };
   const factory = factoryFor(bench.program.name, watched, bench, hosts);
   try {
     await replayLibraries(factory, withReplica(bench.program, schedule));
   } finally {
     for (const [sha, text] of factory.scripts) bench.scripts.set(sha, text);
     bench.wire.naturally = false;
+    bench.wire.tellsApart = false;
     calls.heard = null;
+    calls.ran = null;
     calls.takes = null;
     calls.number = null;
     calls.elements = 1;
@@ -228,13 +242,14 @@ function watchedCalls(
   lock: LockUnderTest,
   attempts: Attempt[],
   { wire }: Bench,
-  { throws = false, looks = false, hangsUp = false, reentersAfterMs }: Ways,
+  { throws = false, looks = false, hangsUp = false, apart = false, reentersAfterMs }: Ways,
 ): Pick<LockUnderTest, 'acquire' | 'release'> {
   const nowMs = (): number => current.owner?.wallMs() ?? Number.NaN;
   return {
     async acquire(resource, ttlMs) {
       const process = current.owner;
-      const asked = lock.acquire?.(resource, ttlMs);
+      const ask = (): unknown => lock.acquire?.(resource, ttlMs);
+      const asked = apart ? wire.apart(process, ask) : ask();
       const attempt: Attempt = {
         client: process?.name ?? '',
         trial: process === null ? null : wire.trialOf(process),

@@ -10,9 +10,25 @@ export interface ResponseStub {
   end(): void;
   /** Closes the connection before a response was sent. */
   hangUp(): void;
+  /** Its status; `null` before it was sent. */
+  status(): number | null;
+}
+
+/** Notes by which status a handler answers: that of what it returns, or of what it has sent. */
+export function noteStatus(
+  to: { status: number | null },
+  done: Promise<unknown>,
+  { status }: Pick<ResponseStub, 'status'>,
+): void {
+  const note = (returned: unknown): void => {
+    to.status = returned instanceof Response ? returned.status : status();
+  };
+  done.then(note, note);
 }
 
 const SENDS: readonly string[] = ['end', 'json', 'send', 'sendStatus', 'redirect', 'sendFile', 'render'];
+
+const SETS_STATUS: readonly string[] = ['status', 'code', 'sendStatus', 'writeHead'];
 
 /** An answer of which every method returns itself, and that ends by being sent. */
 export function responseOf(): ResponseStub {
@@ -46,7 +62,11 @@ export function responseOf(): ResponseStub {
       if (Object.hasOwn(fields, name)) return fields[name];
       const own: unknown = Reflect.get(events, name);
       if (typeof own === 'function') return (...given: readonly unknown[]) => own.apply(events, given);
-      return SENDS.includes(name) ? end : () => it;
+      if (SENDS.includes(name) && name !== 'sendStatus') return end;
+      return (status: unknown) => {
+        if (SETS_STATUS.includes(name) && typeof status === 'number') fields.statusCode = status;
+        return name === 'sendStatus' ? end() : it;
+      };
     },
   });
   const ended = new Promise<void>((resolve) => events.once('close', () => resolve()));
@@ -54,5 +74,6 @@ export function responseOf(): ResponseStub {
     Object.assign(fields, { closed: true, destroyed: true });
     events.emit('close');
   };
-  return { it, locals, ended, end, hangUp };
+  const status = (): number | null => (fields.writableEnded === true ? Number(fields.statusCode) : null);
+  return { it, locals, ended, end, hangUp, status };
 }

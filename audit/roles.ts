@@ -1,3 +1,4 @@
+import { keepsHandlers } from './handed-functions.js';
 import type { Parameter } from './parameter.js';
 
 /** What a parameter is for. */
@@ -6,11 +7,14 @@ export type Role =
   | 'clients'
   | 'url'
   | 'urls'
+  /** The URL of another server than Redis. */
+  | 'place'
   | 'host'
   | 'port'
   | 'connection'
   | 'credential'
   | 'library'
+  | 'redlock'
   | 'key'
   | 'keys'
   | 'keyOf'
@@ -104,15 +108,21 @@ const IS_AMOUNT =
 export function roleOf(parameter: Parameter, isRelease = false): Role {
   const { name, type, fields } = parameter;
   if (parameter.isKey === true) return 'key';
+  // What handlers are added to is no options.
+  if (isApplication(parameter)) return 'unknown';
   const isFunction = parameter.isFunction && (parameter.isGuessed !== true || IS_WORK_NAME.test(name));
   const isText = /^(?:readonly\s+)?string\b(?!\s*\[)/.test(type);
   const isNumber = /^number\b(?!\s*\[)/.test(type);
   if (parameter.isCallback === true) return 'callback';
+  if (/^I?Redlock$/.test(type) || (type === '' && name === 'redlock')) return 'redlock';
   if (type === 'Date' || (parameter.isTime === true && (type === '' || isText || isNumber))) return 'time';
   if (name === 'env' || /\bProcessEnv\b/.test(type)) return 'environment';
   if (/\bPropertyDescriptor\b/.test(type) || /^(?:property)?_?descriptor$/i.test(name)) return 'descriptor';
   if (isResponse(parameter)) return 'response';
   if (isFunction && IS_KEY_MAKER.test(name)) return 'keyOf';
+  // A method of what is handed over: `ledger.store`.
+  if (parameter.isFunction && IS_ANY_STORE_NAME.test(name) && type !== '' && !IS_CLIENT_TYPE.test(type))
+    return 'unknown';
   if (isFunction && !IS_CLIENT_NAME.test(name)) {
     if (IS_CHECK_NAME.test(name) || GIVES_MANY.test(type)) return 'unknown';
     return /log|metric|on[A-Z]/.test(name) ? 'logger' : 'work';
@@ -122,6 +132,16 @@ export function roleOf(parameter: Parameter, isRelease = false): Role {
   if (type === 'boolean') return 'flag';
   if (isText || isNumber) return roleOfPlain(parameter, isNumber);
   return roleOfObject(parameter, isRelease);
+}
+
+/** Whether something is an application, a router or a queue: all that is called of it keeps what it is handed. */
+function isApplication({ name, fields, isFunction }: Parameter): boolean {
+  const methods = fields.filter((it) => it.isFunction).map((it) => it.name);
+  const isNamed =
+    /^_?(?:app|application|router|fastify|server|api|http|bot|consumer|worker|queue|scheduler|cron|bus|broker)$|(?:App|Router|Server|Queue|Bus)$/.test(
+      name,
+    );
+  return !isFunction && isNamed && fields.length === methods.length && keepsHandlers(methods);
 }
 
 /** Of what only numbers are. */
@@ -140,8 +160,15 @@ function roleOfPlain(parameter: Parameter, isNumber: boolean): Role {
     return role === undefined && !isOptional ? 'ttl' : 'number';
   }
   if (parameter.opens) return 'url';
+  if (isOtherUrl(name)) return 'place';
   if (role === 'unknown' && isOptional) return role;
   return role === 'token' || role === 'url' ? role : 'key';
+}
+
+/** Whether it is the URL of another server than Redis, by its name: `feedUrl`. */
+function isOtherUrl(name: string): boolean {
+  if (/^(?:api|service|provider|gateway|backend)(?:Base|Root|Origin|Host|Endpoint)$/.test(name)) return true;
+  return /Url$/.test(name) && !/redis|valkey|cache|node|lock|server|conn|db|kv|primary|master|rest/i.test(name);
 }
 
 /** Of what is no text and no number, or of which its type does not tell. */

@@ -14,6 +14,43 @@ export const MISTAKES_ANSWERS: Defect = {
   isShown: true,
 };
 
+/** What was done under the lock is not to be seen by the next holder. */
+export const RELEASES_UNCOMMITTED: Defect = {
+  id: 'released-before-commit',
+  sentence:
+    'it takes and releases the lock within a database transaction: between the release and the commit another process gets the lock, does not see what this one has written, and overwrites it',
+  fix: 'take the lock before the transaction begins, and release it after the commit',
+  brings: EXCLUSION,
+  property: 'mutual-exclusion',
+  isShown: true,
+};
+
+/** A request whose work has failed is taken for done. */
+export const LOSES_FAILED: Defect = {
+  id: 'kept-on-error',
+  sentence:
+    'it keeps its key when the work fails, and answers with an error: whoever retries the request is told that it is a duplicate of one that was handled (2xx), and the work is never done',
+  fix: 'delete the key where the work has failed, and store that it is done only then',
+  brings: [],
+  property: 'bounded-key-lifetime',
+  isShown: true,
+};
+
+/** What says that work is done. */
+export const IS_DONE: RegExp = /done|complete|success|finish|processed|handled/i;
+
+/** A mark that work is done ends with the key of the claim. */
+export function forgetting(mark: string, ttlMs: number): Defect {
+  return {
+    id: 'forgets-done',
+    sentence: `it stores in its key that its work is done (${JSON.stringify(mark)}) and keeps the TTL of the claim (KEEPTTL, ${seconds(ttlMs)}): when the same request is delivered again after that, the key has expired, and the work is done a second time`,
+    fix: 'store that it is done with a TTL of its own, longer than anybody sends the request again',
+    brings: [],
+    property: 'mutual-exclusion',
+    isShown: true,
+  };
+}
+
 /** A lock is remembered for longer than it lasts. */
 export const REMEMBERS: Defect = {
   id: 'remembers-lock',

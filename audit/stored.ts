@@ -1,7 +1,7 @@
+import { isWork, nameOfCall } from './called.js';
 import type { Bench, Stored } from './load.js';
 import type { Parameter } from './parameter.js';
 import type { SourceFile } from './shapes.js';
-import { isWork, nameOfCall } from './targeted.js';
 import { LOOKS_FOR } from './unknown.js';
 import type { Trial } from './wire.js';
 
@@ -9,6 +9,8 @@ import type { Trial } from './wire.js';
 const ENOUGH = 1_000;
 /** Later than the clock of any run. */
 const LATER = '2099-01-01T00:00:00.000Z';
+/** Earlier than that. */
+const EARLIER = '1999-01-01T00:00:00.000Z';
 
 /** An object that is read from Redis as JSON: `get<Card>(…)`, `JSON.parse(…) as Card`, `const card: Card = JSON.parse(…)`. */
 const TYPED =
@@ -25,18 +27,67 @@ export function storedFor(trial: Trial | null, sources: readonly SourceFile[]): 
   const own = new Set(sent.filter(({ operation }) => operation !== 'read-counter').map(({ key }) => key));
   const reads = sent.filter(({ verb, key }) => READS.test(verb) && !own.has(key) && key !== '');
   if (reads.length === 0) return [];
-  const object = objectIn(sources, ['a', ...[...trial.names].map((it) => `a-${it}`)]);
-  const values = [...(object === null ? [] : [JSON.stringify(object)]), String(ENOUGH)];
-  return values.map((value) => reads.flatMap(({ words }) => storing(words, value, object ?? {})));
+  const keys = ['a', ...[...trial.names].map((it) => `a-${it}`)];
+  const objects = [LATER, EARLIER].flatMap((time) => objectIn(sources, keys, time) ?? []);
+  const texts = new Set(objects.map((it) => JSON.stringify(it)));
+  const values = [...[...texts].map((it) => [it, JSON.parse(it) as object] as const), [String(ENOUGH), {}] as const];
+  const all = values.map(([value, object]) => reads.flatMap(({ words }) => storing(words, value, object)));
+  // Where a list goes on may be read, too.
+  const lists = reads.filter(({ verb }) => verb === 'lrange' || verb === 'smembers');
+  return [...all, ...values.map(([value, object]) => lists.flatMap(({ words }) => storing(words, value, object)))];
 }
 
-const READS = /^(?:m?get|hm?get|hgetall)$/;
+/** How a file takes the body of a request, to parse it. */
+const TAKES_BODY = /\.text\(\)|\b(?:rawBody|payload)\b|JSON\.parse\(\s*(?:String\()?[\w.]*\.body\b/;
+
+/** The body of a request about something, as JSON with what files read of it; `null` where they parse none. */
+export function bodyIn(sources: readonly SourceFile[]): ((about: string) => string) | null {
+  const parsing = sources.filter(({ text }) => /JSON\.parse\(/.test(text) && TAKES_BODY.test(text));
+  const object = parsing.length === 0 ? null : objectIn(parsing, ['a']);
+  if (object === null) return null;
+  const named = (about: string): object =>
+    Object.fromEntries(Object.entries(object).map(([name, it]) => [name, /(?:^i|I)d$|^key$/.test(name) ? about : it]));
+  return (about) => JSON.stringify(named(about));
+}
+
+const FROM_FILE = /JSON\.parse\([^;\n]{0,40}(?:readFile|content|raw|text|data|file)/;
+/** The type of each in a list that is parsed: `const entries: { file: string }[] = JSON.parse(…)`. */
+const PARSED_LIST =
+  /(?:\{([^{}]*)\}|\w)\[\]\s*=[^;\n]{0,20}JSON\.parse\(|JSON\.parse\([^;\n]{0,80}\)\s*as\s+[\w{}:; ]+\[\]/;
+const SEPARATED = /\.split\(\s*['"]([;,|]|\\t)['"]/;
+const LINES = 3;
+
+/** What files read of the files of their work, by the path of one: JSON, or lines of fields. */
+export function filesIn(sources: readonly SourceFile[]): (path: string) => string {
+  const parsing = sources.filter(({ text }) => FROM_FILE.test(text));
+  const [, by] = sources.map(({ text }) => SEPARATED.exec(text)).find((it) => it !== null) ?? [];
+  const line = by === undefined ? '1' : ['1', '1', '1', '1'].join(by.replace('\\t', '\t'));
+  return (path) => {
+    const isJson = /\.json$/.test(path) || (by === undefined && !/\.(?:[ct]sv|txt|log)$/.test(path));
+    return isJson && parsing.length > 0 ? jsonFor(parsing) : `${line}\n`.repeat(LINES);
+  };
+}
+
+function jsonFor(sources: readonly SourceFile[]): string {
+  const list = sources.map(({ text }) => PARSED_LIST.exec(text)).find((it) => it !== null);
+  if (list == null) return JSON.stringify(objectIn(sources, ['a']) ?? {});
+  const names = [...(list[1] ?? '').matchAll(/(\w+)\??\s*:/g)].map(([, name = '']) => name);
+  return JSON.stringify([
+    names.length > 0 ? Object.fromEntries(names.map((it) => [it, 'a'])) : objectIn(sources, ['a']),
+  ]);
+}
+
+const READS = /^(?:m?get|hm?get|hgetall|lrange|smembers)$/;
 
 function storing([verb = '', key = '', ...fields]: readonly string[], value: string, object: object): Stored {
   switch (verb.toLowerCase()) {
     case 'get':
     case 'mget':
       return [key, ...fields].map((it) => ['SET', it, value]);
+    case 'lrange':
+      return [['RPUSH', key, value, value]];
+    case 'smembers':
+      return [['SADD', key, 'a']];
     case 'hgetall': {
       const all = Object.entries(object).flatMap(([name, it]) => [
         name,
@@ -53,18 +104,19 @@ function storing([verb = '', key = '', ...fields]: readonly string[], value: str
  * An object with all properties of those that are read as JSON; `null` where none is.
  *
  * @param keys - What each call may ask for in a record.
+ * @param time - What it has for a time.
  */
-function objectIn(sources: readonly SourceFile[], keys: readonly string[]): object | null {
+function objectIn(sources: readonly SourceFile[], keys: readonly string[], time: string = LATER): object | null {
   const made: Record<string, unknown> = {};
   for (const { text, types } of sources) {
     for (const [, ...names] of text.matchAll(TYPED)) {
       const fields = types.get(names.find((it) => it !== undefined) ?? '') ?? [];
       for (const it of fields)
-        if (!it.isOptional && !it.isFunction) made[it.name] ??= recordOf(it, text, keys) ?? sampleOf(it, text);
+        if (!it.isOptional && !it.isFunction) made[it.name] ??= recordOf(it, text, keys) ?? sampleOf(it, text, time);
     }
     for (const [, name = ''] of text.matchAll(PARSED))
       for (const [, field = ''] of text.matchAll(new RegExp(String.raw`\b${name}\??\.(\w+)`, 'g')))
-        made[field] ??= sampleOf({ name: field, type: '', fields: [] }, text);
+        made[field] ??= sampleOf({ name: field, type: '', fields: [] }, text, time);
   }
   return Object.keys(made).length === 0 ? null : made;
 }
@@ -73,26 +125,38 @@ function objectIn(sources: readonly SourceFile[], keys: readonly string[]): obje
 function recordOf({ name, type }: Parameter, text: string, keys: readonly string[]): unknown {
   const [, each] = /^(?:Readonly<)?Record<string,\s*([^<>]+)>+$/.exec(type) ?? [];
   if (each === undefined) return undefined;
-  const value = /\bnull\b/.test(each) ? null : sampleOf({ name, type: each, fields: [] }, text);
+  const value = /\bnull\b/.test(each) ? null : sampleOf({ name, type: each, fields: [] }, text, LATER);
   return Object.fromEntries(keys.map((it) => [it, value]));
 }
 
 /** A value of a property, by its type, and by what is done with it. */
-function sampleOf({ name, type, fields }: Pick<Parameter, 'name' | 'type' | 'fields'>, text: string): unknown {
+function sampleOf(
+  { name, type, fields }: Pick<Parameter, 'name' | 'type' | 'fields'>,
+  text: string,
+  time: string,
+): unknown {
   const uses = (before: string, after = ''): RegExpExecArray | null =>
     new RegExp(String.raw`${before}[\w.?!]{1,60}\.${name.replace(/\W/g, '.')}\b${after}`).exec(text);
-  const [, literal] = /^['"]([^'"]*)['"]/.exec(type) ?? uses('', String.raw`\s*[!=]==?\s*['"]([\w -]{1,40})['"]`) ?? [];
+  const [, literal] =
+    /^['"]([^'"]*)['"]/.exec(type) ??
+    uses('', String.raw`\s*[!=]==?\s*['"]([\w .:-]{1,40})['"]`) ??
+    uses(String.raw`switch\s*\(\s*`, String.raw`\s*\)\s*\{\s*case\s*['"]([^'"\n]{1,40})['"]`) ??
+    [];
   if (literal !== undefined) return literal;
   if (/\[\]$|^(?:Readonly)?Array</.test(type)) return [];
-  if (/^number\b/.test(type)) return isInstant(name) ? Date.parse(LATER) : ENOUGH;
+  const number = isInstant(name) ? Date.parse(time) : IS_USED.test(name) ? 0 : ENOUGH;
+  if (/^number\b/.test(type)) return number;
   if (/^boolean\b/.test(type)) return /active|enabled|open|valid|available|allowed/i.test(name);
-  if (fields.length > 0) return Object.fromEntries(fields.map((it) => [it.name, sampleOf(it, text)]));
-  if (uses(String.raw`(?:Date\.parse|new Date)\(`) !== null) return LATER;
-  if (/^string\b/.test(type)) return isInstant(name) ? LATER : 'a';
+  if (fields.length > 0) return Object.fromEntries(fields.map((it) => [it.name, sampleOf(it, text, time)]));
+  if (uses(String.raw`(?:Date\.parse|new Date)\(`) !== null) return time;
+  if (/^string\b/.test(type)) return isInstant(name) ? time : 'a';
   if (uses('', String.raw`\??\.(?:length|push|map|filter|find|some|every|includes|slice|forEach)\b`) !== null)
     return [];
-  return uses('', String.raw`\??\.(?:trim|toUpperCase|toLowerCase|split|startsWith)\b`) !== null ? 'a' : ENOUGH;
+  return uses('', String.raw`\??\.(?:trim|toUpperCase|toLowerCase|split|startsWith)\b`) !== null ? 'a' : number;
 }
+
+/** How much of something has been used. */
+const IS_USED = /^(?:used|spent|taken|sold|booked|reserved|redeemed|attempts|tries|retries|failures|offset|cursor)$/i;
 
 function isInstant(name: string): boolean {
   return /(?:At|[uU]ntil|[dD]ate|[eE]xpir(?:y|es))$/.test(name);

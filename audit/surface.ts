@@ -230,7 +230,7 @@ export class Surface {
       this.found.push({ plan: asUsed({ ...plan, use: 'pair', give, extend }), score: own + bonus, text });
     }
     const isHandler = /handle|run|job|cron|process|tick|main|work|POST|GET|execute|nightly|sync/i.test(shown);
-    const score = takes || MAKES.test(shown) ? 10 : isHandler ? 45 : 40;
+    const score = takes || MAKES.test(shown) ? 10 : shape.isPrivate ? 20 : isHandler ? 45 : 40;
     this.found.push({ plan: { ...plan, use: 'handler' }, score: score + bonus, text });
     return false;
   }

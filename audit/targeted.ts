@@ -1,5 +1,6 @@
 import { current } from '../libraries/runtime/owner.js';
 import type { Fault } from '../scenarios/index.js';
+import { isWork, nameOfCall, ownerOf } from './called.js';
 import { commandsOf, type Defect } from './defect.js';
 import type { Hosts } from './hosts.js';
 import type { Bench } from './load.js';
@@ -15,10 +16,11 @@ import {
   REENTERS,
   RELEASES_HUNG_UP,
   RELEASES_UNAWAITED,
+  RELEASES_UNCOMMITTED,
   UNHEEDED,
   UNHEEDED_XX,
 } from './shown-defects.js';
-import { type Touch, touchesIn } from './touches.js';
+import { isSameValue, type Touch, touchesIn } from './touches.js';
 import { LOOKS_FOR } from './unknown.js';
 import type { Trial } from './wire.js';
 
@@ -51,7 +53,7 @@ export async function targetedDefects(subject: Subject): Promise<readonly Defect
     [used !== 'pair' && how.releases && isSingle, () => repeatsAfterWait(subject)],
     [used === 'handler' && how.releases && isSingle && !subject.bench.finds, () => looksOnlyBefore(subject)],
   ];
-  const found: Defect[] = [];
+  const found: Defect[] = how.releases && releasesUncommitted(subject.alone) ? [RELEASES_UNCOMMITTED] : [];
   for (const [isAbout, shown] of shows) {
     const defect = isAbout ? await shown() : null;
     if (defect !== null) found.push(defect);
@@ -124,7 +126,27 @@ async function releasesUnawaited(subject: Subject): Promise<Defect | null> {
   // Nothing is done by then, but that the first step may have looked; and what is under way is no last step.
   const acts = steps.slice(1).filter(({ name }) => isWork(name));
   const isDetached = acts.every(({ to }) => to > at) && acts.some(({ from }) => from > at);
-  return isUnderWay && (isAwaited || isDetached) ? RELEASES_UNAWAITED : null;
+  const isEarly = isUnderWay && (isAwaited || isDetached);
+  return isEarly || storesReleased(subject, trial, trial.sent[at]?.atMs ?? 0, own.leftMs) ? RELEASES_UNAWAITED : null;
+}
+
+/** Whether a call stores what it has read under the lock only after the release, and before it returns. */
+function storesReleased({ bench }: Subject, trial: Trial, releasedMs: number, leftMs: number): boolean {
+  const locks = new Set([trial.key ?? '']);
+  const read = touchesIn(bench, trial, locks).filter(({ stored }) => stored === null);
+  const later = touchesIn(bench, trial, locks, releasedMs + 1, true);
+  return later.some((it) => it.stored !== null && it.atMs <= leftMs && read.some((before) => isSameValue(before, it)));
+}
+
+/** Whether it acquires and releases the lock within one transaction, and works in between. */
+function releasesUncommitted({ trial }: Attempt): boolean {
+  if (trial === null) return false;
+  const { sent, key, calls, worksAfter, transactions } = trial;
+  const of = (operation: Said['operation']): number =>
+    sent.findIndex((it) => it.operation === operation && it.key === key);
+  const [acquired, released] = [of('acquire'), of('release')];
+  const works = worksAfter.some((after, i) => after > acquired && after <= released && isWork(calls[i] ?? ''));
+  return works && transactions.some(({ from, to }) => from <= acquired && to > released);
 }
 
 /** Whether an acquisition that has timed out continues to ask, acquires the lock later, and does not release it. */
@@ -223,17 +245,6 @@ async function deletesUnwatched(subject: Subject): Promise<Defect | null> {
   return null;
 }
 
-/** What only looks, by its name. */
-const LOOKS =
-  /(?:^|\.)(?:get|find|load|read|fetch|query|list|select|peek|has|is|count|lookup|search)[^. ]*(?: |$)|^(?: |$)/i;
-
-/** What answers a request, as one that was refused the key does, too. */
-const RESPONDS =
-  /(?:^|\.)(?:status|sendStatus|json|send|end|writeHead|header|set|setHeader|type|redirect|render)(?: |$)/i;
-
-/** Whether a call of this name, with what it was told, does more than look and respond. */
-export const isWork = (it: string): boolean => !LOOKS.test(it) && !RESPONDS.test(it);
-
 /** Names of keys that mark work as done. */
 const IS_MARK = /done|processed|handled|applied|finished|completed|idempot/i;
 const READS: readonly string[] = ['exists', 'get', 'hget', 'hexists', 'sismember'];
@@ -293,16 +304,6 @@ async function repeatsAfterWait(subject: Subject): Promise<Defect | null> {
   return mark === undefined || looksAgain || trial.grantedMs < mark.atMs || !waiter.stores.some(isMark)
     ? null
     : LOOKS_BEFORE;
-}
-
-/** The name of what was called, without what that was told. */
-export function nameOfCall(call: string): string {
-  return call.split(' ', 1)[0] ?? '';
-}
-
-/** What a method was called on, by the name of the call. */
-export function ownerOf(name: string): string {
-  return name.slice(0, name.lastIndexOf('.') + 1);
 }
 
 /** What says that doing work twice does no harm. */

@@ -24,16 +24,18 @@ type Value = Omit<Touch, 'atMs'>;
  * What an acquisition reads and stores by value while it is held, of other keys than those of locks.
  *
  * @param sinceMs - From then on. Default: since it was granted.
+ * @param isLater - Also what it does when it has released the lock. Default: no.
  */
 export function touchesIn(
   bench: Bench,
   { sent, key, grantedMs }: Trial,
   locks: ReadonlySet<string>,
   sinceMs: number = grantedMs,
+  isLater: boolean = false,
 ): Touch[] {
   const isOver = (it: Said): boolean => it.operation === 'release' && it.key === key && it.atMs >= grantedMs;
   const end = sent.findIndex(isOver);
-  const held = (end < 0 ? sent : sent.slice(0, end)).filter(({ atMs }) => atMs >= sinceMs);
+  const held = (end < 0 || isLater ? sent : sent.slice(0, end)).filter(({ atMs }) => atMs >= sinceMs);
   return held.flatMap((said) =>
     valuesOf(bench, said, locks)
       .filter((it) => !locks.has(it.key))
@@ -55,8 +57,8 @@ function valuesOf(bench: Bench, said: Said, locks: ReadonlySet<string>): Value[]
 
 const read = (key: string, field = ''): Value => ({ key, field, stored: null });
 
-/** Options of SET by which it stores the value in any case. */
-const STORES_ALWAYS = /^(?:ex|px|exat|pxat|keepttl|\d+)$/i;
+/** Options of SET by which it stores the value in any case, or wherever there is one. */
+const STORES_ALWAYS = /^(?:ex|px|exat|pxat|keepttl|xx|\d+)$/i;
 
 function valuesIn([verb = '', key = '', ...rest]: readonly string[]): Value[] {
   const pairs = (from: readonly string[]): (readonly [string, string])[] =>

@@ -4,7 +4,7 @@ export const FIRST_TTL_MS = 7_000;
 /** How many ms a TTL of 1 means, by the name of what it is; `null` where that does not tell. */
 export function unitIn(name: string): number | null {
   if (/ms$|milli|^px$/i.test(name)) return 1;
-  return /sec(?:ond)?s?$|^ex$/i.test(name) || /[a-z]S$/.test(name) ? 1_000 : null;
+  return /sec(?:ond)?s?$|^ex$/i.test(name) || /(?:[a-z]|_)S$/.test(name) ? 1_000 : null;
 }
 
 /** The same by what a comment says. */
@@ -37,6 +37,10 @@ export function propertySaid(before: string, after: string): number | null {
 const NUMBERS = /\b([A-Za-z_$][\w$]*)\s*(?::\s*number\s*)?[=:]\s*(\d[\d_]*(?:\s*\*\s*\d[\d_]*)*)(?![\w.])([^\n]*)/g;
 const IS_TTL = /ttl|lock|lease|expir|hold|timeout|duration|life|^sec(?:ond)?s$/i;
 
+/** What a name of the environment is where it is not set: `env.LOCK_SECONDS ?? 240`, `number('LOCK_SECONDS', 240)`. */
+const DEFAULTS =
+  /(?:\benv(?:\.|\[\s*['"])|\(\s*['"])([A-Z][A-Z0-9_]*)(?:['"]\s*\])?(?:['"]\s*,|\s*(?:\?\?|\|\|))\s*['"]?(\d[\d_]*)(?![\w.*])()/g;
+
 /** A number that has a name, and the unit that this or a comment tells. */
 export interface Named {
   readonly name: string;
@@ -46,7 +50,7 @@ export interface Named {
 /** The name that files give to this number as a TTL; `null` where they do not agree. */
 export function namedAs(sources: readonly { readonly text: string }[], value: number): Named | null {
   const found = sources.flatMap(({ text }) =>
-    [...text.matchAll(NUMBERS)].flatMap(([, name = '', product = '', rest = '']) => {
+    [...text.matchAll(NUMBERS), ...text.matchAll(DEFAULTS)].flatMap(([, name = '', product = '', rest = '']) => {
       const number = product.split('*').reduce((all, it) => all * Number(it.replaceAll('_', '')), 1);
       const unitMs = unitIn(name) ?? unitSaid(/\/\/(.*)/.exec(rest)?.[1] ?? '');
       return number === value && unitMs !== null && IS_TTL.test(name) ? [{ name, unitMs }] : [];

@@ -1,5 +1,7 @@
 import { current } from '../libraries/runtime/owner.js';
+import { becomesOf, keep } from './handed-functions.js';
 import type { Parameter } from './parameter.js';
+import { isSignature } from './signatures.js';
 
 const IS_UNKNOWN = Symbol('unknown');
 
@@ -22,7 +24,17 @@ interface Calls {
   number: (() => number) | null;
   /** Names of properties that files require to be of a type, with that. */
   types: ReadonlyMap<string, CheckedType>;
+  /** Told when what runs a function that it is handed begins, and when that has ended: a transaction. */
+  ran: ((name: string, isOver: boolean) => void) | null;
+  /** The signature of each request; `null` where files check none. */
+  signature: string | null;
+  /** The body of a request for such a thing, as JSON; `null` where files parse none. */
+  body: ((about: string) => string) | null;
+  /** The text of a file that is read, and is not there, by its path. */
+  fileAt: (path: string) => string;
 }
+
+type AnyFunction = (...given: readonly unknown[]) => unknown;
 
 /** What files check of a value. */
 export type CheckedType = 'string' | 'number' | 'list';
@@ -48,6 +60,7 @@ export function requiredValue(
   text: string,
   number: number = 1,
 ): string | number | readonly unknown[] | undefined {
+  if (calls.signature !== null && isSignature(name)) return calls.signature;
   const type = calls.types.get(name);
   return type === undefined ? undefined : type === 'string' ? text : type === 'number' ? number : elements(text);
 }
@@ -69,6 +82,10 @@ export const calls: Calls = {
   finds: true,
   number: null,
   types: new Map(),
+  ran: null,
+  signature: null,
+  body: null,
+  fileAt: () => '',
 };
 
 /** Whether it stands for what is not known. */
@@ -99,14 +116,27 @@ export function unknownValue(
     // What is done for each of a list is done for its elements.
     if (method !== '' && typeof told[0] === 'function' && !isUnknown(told[0]))
       return Reflect.apply(Reflect.get(Array.prototype, method), elements(text), told);
+    const [asked] = told;
+    if (calls.signature !== null && typeof asked === 'string' && isSignature(asked)) return calls.signature;
+    const handed = told.findLast((it): it is AnyFunction => typeof it === 'function' && !isUnknown(it));
+    const becomes = handed === undefined ? null : becomesOf(path, told, handed);
+    if (handed !== undefined && becomes === 'run') return runs(path, handed, text);
     calls.heard?.(told, path);
     for (const listener of calls.listeners) listener(path);
+    if (becomes === 'kept') keep(path, handed);
     const now = calls.number?.() ?? number;
     const same = now === number ? made : unknownValue(known, text, path, typed, now);
     const given =
       !calls.finds && LOOKS_FOR.test(path)
         ? undefined
         : resultOf(path, plainOf(type, text, now) ?? (isList(type) ? elements(text) : same));
+    if (handed !== undefined && becomes === 'called-back') {
+      const taken = calls.takes?.() ?? Promise.resolve();
+      return void taken.then(
+        () => handed(null, given),
+        (error: unknown) => handed(error),
+      );
+    }
     if (calls.takes !== null) return awaitable(given, calls.takes);
     return IS_PROMISE.test(type) ? Promise.resolve(given) : given;
   };
@@ -123,8 +153,10 @@ export function unknownValue(
       const required = requiredValue(String(name), text, number);
       if (required !== undefined) return required;
       if (IS_OVER.test(String(name))) return false;
+      if (IS_COUNT.test(String(name))) return number;
       const part = fields.find((it) => it.name === name && it.isFunction);
-      return unknownValue({}, text, `${path}.${String(name)}`, part, number);
+      const own = IS_QUANTITY.test(String(name)) ? String(number) : text;
+      return unknownValue({}, own, `${path}.${String(name)}`, part, number);
     },
     set: () => true,
   });
@@ -134,6 +166,24 @@ export function unknownValue(
 /** What says of a thing that nothing can be done with it any more. */
 const IS_OVER =
   /^(?:is)?(?:discontinued|deleted|removed|cancell?ed|closed|disabled|archived|expired|suspended|blocked|banned|revoked|frozen|soldOut|settled|paid|billed|invoiced|charged|refunded|shipped|sent|delivered|processed|handled)$/i;
+
+/** How many records a statement has changed. */
+const IS_COUNT = /^(?:rowCount|affectedRows|numAffectedRows|changedRows|modifiedCount|matchedCount|insertedCount)$/;
+
+/** How much of something there is: what reads as a number where it is a part of a text. */
+const IS_QUANTITY =
+  /^(?:amount|count|total|cents|price|qty|quantity|points|micros|balance|version|stock|size)$|(?:Amount|Cents|Micros|Count|Total|Points|Price|Balance)$/;
+
+/** Runs what is handed to something of which nothing is known, as within a transaction. */
+async function runs(path: string, handed: AnyFunction, text: string): Promise<unknown> {
+  const name = path.replace(/^.*\./, '');
+  calls.ran?.(path, false);
+  try {
+    return await handed(unknownValue({}, text, /transaction|tx|atomic/i.test(name) ? 'tx' : name));
+  } finally {
+    calls.ran?.(path, true);
+  }
+}
 
 /** What looks for something, and may not find it, by its name. */
 export const LOOKS_FOR: RegExp = /(?:^|\.)(?:find|get|load|lookup|has|exists?|existing|is)(?![a-z])[^.]*$/;
@@ -230,6 +280,9 @@ function awaitable(value: unknown, takes: () => Promise<void>): unknown {
   });
 }
 
+/** What has the body of a request as it was sent. */
+export const IS_BODY: RegExp = /^(?:rawBody|raw|payload|body)$/;
+
 /** An object of which some parts are known, and every other one stands for what is not known. */
 export function partlyKnown(known: Readonly<Record<string, unknown>>, text: string): unknown {
   return new Proxy(
@@ -239,6 +292,8 @@ export function partlyKnown(known: Readonly<Record<string, unknown>>, text: stri
         if (typeof name === 'symbol' || name === 'then' || name === 'toJSON' || Object.hasOwn(target, name))
           return Reflect.get(target, name);
         if (name in Object.prototype) return () => text;
+        if (calls.body !== null && name === 'text') return async () => calls.body?.(text);
+        if (calls.body !== null && IS_BODY.test(name)) return calls.body(text);
         return requiredValue(name, text) ?? unknownValue({}, text, `.${name}`);
       },
     },

@@ -1,8 +1,9 @@
 import { current } from '../libraries/runtime/owner.js';
 import type { Fault } from '../scenarios/index.js';
+import { isWork } from './called.js';
 import { speaksOfFencing } from './fences.js';
 import { type Attempt, calm, cutOff, heldNow, REST_MS, rehearse, use } from './rehearsal.js';
-import { isWork, type Runnable } from './targeted.js';
+import type { Runnable } from './targeted.js';
 import { signalsIn } from './unknown.js';
 
 /** What a function did of its own work after a step of it that took long. */
@@ -26,6 +27,8 @@ type Trouble = 'none' | 'cut' | 'paused';
 export interface Untold {
   /** It goes on with the next steps of its work though its extension was refused, as it would with the lock. */
   readonly goesOnUntold: boolean;
+  /** It goes on so because its extension is granted whosever the key is: the verb of that. */
+  readonly extendsAny: string | null;
   /** It sets its key again where that has expired, and goes on. */
   readonly revivesUntold: boolean;
   /** It goes on as the leader where it cannot extend its lock and another leads. */
@@ -39,17 +42,17 @@ export interface Untold {
  */
 export async function untoldOf(subject: Runnable, loops: boolean): Promise<Untold> {
   const { bench, how } = subject;
-  const none = { goesOnUntold: false, revivesUntold: false, leadsOn: false };
+  const none = { goesOnUntold: false, extendsAny: null, revivesUntold: false, leadsOn: false };
   const ttlMs = how.fixedTtlMs;
   if (how.plan.use !== 'handler' || !how.releases || ttlMs === null || speaksOfFencing(bench)) return none;
   if (loops) return { ...none, leadsOn: await leadsOn(subject, ttlMs) };
   const kept = await worked(subject, ttlMs, 'none');
   const [own] = kept.attempts;
-  const isExtended = own?.trial?.sent.some(
+  const extension = own?.trial?.sent.find(
     ({ operation, key, atMs }) =>
       operation === 'extend' && key === own.trial?.key && atMs > own.trial.grantedMs + ttlMs / 20,
   );
-  if (!isExtended || own?.releaseError !== null) return none;
+  if (extension === undefined || own?.releaseError !== null) return none;
   const goesOn = async (trouble: Trouble, at: number): Promise<boolean> => {
     // What is extended between the steps may have been lost where one takes long.
     const { later } = await worked(subject, ttlMs, 'none', at, ttlMs / 20);
@@ -66,7 +69,9 @@ export async function untoldOf(subject: Runnable, loops: boolean): Promise<Untol
     const isSame = String(lost.later) === String(later);
     return isLost && !isTold && isSame && (trouble === 'cut' || isSetAgain === true);
   };
-  for (let at = 0; at < MOST_STEPS; at++) if (await goesOn('cut', at)) return { ...none, goesOnUntold: true };
+  const extendsAny = extension.compares ? null : extension.verb.toUpperCase();
+  for (let at = 0; at < MOST_STEPS; at++)
+    if (await goesOn('cut', at)) return { ...none, goesOnUntold: extendsAny === null, extendsAny };
   return { ...none, revivesUntold: await goesOn('paused', 0) };
 }
 
@@ -121,7 +126,13 @@ async function worked(
   const later: string[] = [];
   const signals = new Set<AbortSignal>();
   const isWorking = (): boolean => current.owner?.name === 'c1' && heldNow(bench) !== null;
+  let isOtherSlow = true;
   const takes = async (): Promise<void> => {
+    if (current.owner?.name === 'c2' && isOtherSlow) {
+      // It has the lock when the first one is back.
+      isOtherSlow = false;
+      await new Promise((resolve) => setTimeout(resolve, ttlMs / 2));
+    }
     if (!isWorking() || steps++ !== at) return;
     await new Promise((resolve) => setTimeout(resolve, stepMs));
     isDone = true;

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Answer } from '../core/index.js';
 import type { Meaning } from '../libraries/redis/meaning.js';
 import type { ProcessContext } from '../libraries/runtime/owner.js';
@@ -55,6 +56,10 @@ export class Trial {
   readonly works: string[] = [];
   /** When these were called, ms by the wall clock. */
   readonly worksAtMs: number[] = [];
+  /** The status by which its call has answered a request; `null` where it has not. */
+  status: number | null = null;
+  /** Transactions that it was run in, or has run: how many commands were sent before each, and before its commit. */
+  readonly transactions: { readonly from: number; to: number }[] = [];
   /** It can be relied on for this share of its TTL. */
   share = 1;
   /** Its call goes on until it is told to stop, and may acquire the lock several times. */
@@ -187,9 +192,10 @@ export class Trial {
     return this.won?.value ?? this.latest;
   }
 
-  /** Whether a command sets guarded data: another key without a TTL, while the lock is held. */
-  hasBeside({ operation, keys, ttlMs, value }: Meaning): boolean {
-    if (operation !== 'acquire' || ttlMs !== 0 || this.ttlMs === null) return false;
+  /** Whether a command sets guarded data while the lock is held: another key without a TTL, or whether or not that is there. */
+  hasBeside(words: readonly string[], { operation, keys, ttlMs, value }: Meaning): boolean {
+    const isData = ttlMs === 0 || isUnconditional(words);
+    if (operation !== 'acquire' || !isData || this.ttlMs === null) return false;
     const isOther = this.isGranted && this.key !== null && !keys.includes(this.key) && value !== this.value;
     return isOther && this.sent.some((it) => it.key === this.key && (it.ifNew || it.verb === 'script'));
   }
@@ -235,6 +241,11 @@ export function usable(ttlMs: number): number {
   return ttlMs * USABLE_SHARE - USABLE_LESS_MS;
 }
 
+/** Whether it is a `SET` of a key that may or may not be there. */
+function isUnconditional([verb = '', ...words]: readonly string[]): boolean {
+  return /^set$/i.test(verb) && !words.slice(2).some((it) => /^(?:nx|xx)$/i.test(it));
+}
+
 /** A script that sets a key or extends it offers a value for as long as it has not got the key. */
 function asOffer(meaning: Meaning, { isGranted }: Trial): Meaning {
   const { operation, script } = meaning;
@@ -245,6 +256,9 @@ function asOffer(meaning: Meaning, { isGranted }: Trial): Meaning {
 export class Wire implements Tap {
   private readonly trials = new WeakMap<ProcessContext, Trial>();
   private readonly byLock = new WeakMap<object, Trial>();
+  private readonly calls = new AsyncLocalStorage<{ trial: Trial | null; readonly process: ProcessContext | null }>();
+  /** Calls of one process are told apart: their clients are connected before the first. */
+  tellsApart = false;
   /** Nothing is kept back. */
   naturally = false;
   /** What adds one to those who have a key acquires. */
@@ -258,22 +272,35 @@ export class Wire implements Tap {
     const trial = new Trial(this.neededAtFirst ?? needed);
     if (keepsBack && !this.naturally) trial.kept = { connections: new Set(), sends: [] };
     this.trials.set(process, trial);
+    const call = this.calls.getStore();
+    if (call?.process === process) call.trial ??= trial;
     if (process.task) this.byLock.set(process.task, trial);
     return trial;
   }
 
-  /** The latest acquisition of a process. */
-  trialOf(process: ProcessContext): Trial | null {
-    return this.trials.get(process) ?? null;
+  /** Makes a call of a process that may have others under way: what it awaits is told from what they do. */
+  apart<T>(process: ProcessContext | null, call: () => T): T {
+    return this.calls.run({ trial: null, process }, call);
   }
 
-  private of(process: ProcessContext, lock: object | null): Trial | undefined {
-    return (lock === null ? undefined : this.byLock.get(lock)) ?? this.trials.get(process);
+  /** That of the call that is under way, where calls are told apart. */
+  private ofCall(process: ProcessContext): Trial | null {
+    const call = this.calls.getStore();
+    return call?.process === process ? call.trial : null;
+  }
+
+  /** The acquisition of the call that is under way, where calls are told apart; else the latest of the process. */
+  trialOf(process: ProcessContext): Trial | null {
+    return this.ofCall(process) ?? this.trials.get(process) ?? null;
+  }
+
+  private of(process: ProcessContext, lock: object | null): Trial | null {
+    return this.ofCall(process) ?? (lock === null ? undefined : this.byLock.get(lock)) ?? this.trialOf(process);
   }
 
   sent({ process, lock, node, commands, meaning }: SentCommands): void {
     const trial = this.of(process, lock);
-    if (trial === undefined) return;
+    if (trial === null) return;
     const about = commands.find((it) => it.length > 1);
     const inMulti = commands.some(([verb = '']) => /^multi$/i.test(verb));
     for (const words of commands) {
@@ -286,11 +313,11 @@ export class Wire implements Tap {
   }
 
   isAside(words: readonly string[], meaning: Meaning, process: ProcessContext): boolean {
-    return this.isBefore(words) || this.of(process, process.task ?? null)?.hasBeside(meaning) === true;
+    return this.isBefore(words) || this.of(process, process.task ?? null)?.hasBeside(words, meaning) === true;
   }
 
   private isBefore(words: readonly string[]): boolean {
-    return this.setsBefore && /^set$/i.test(words[0] ?? '') && !words.slice(3).some((it) => /^(?:nx|xx)$/i.test(it));
+    return this.setsBefore && isUnconditional(words);
   }
 
   private asMeant(said: Said): Said {
@@ -309,8 +336,8 @@ export class Wire implements Tap {
     commands: readonly (readonly string[])[],
     send: () => void,
   ): boolean {
-    const trial = this.trials.get(process);
-    if (trial === undefined || !trial.isGranted || trial.key === null) return false;
+    const trial = this.trialOf(process);
+    if (trial?.isGranted !== true || trial.key === null) return false;
     const isAbout = commands.some((words) => words.slice(1).includes(trial.key ?? ''));
     const isExtension = commands.some(([verb = '']) => /^p?expire$/i.test(verb));
     if (isAbout && !isExtension && Number.isNaN(trial.endedMs)) {

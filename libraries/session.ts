@@ -151,7 +151,7 @@ export class Session {
   readonly guessed: Set<string> = new Set();
   /** By key: of which resource it is. */
   private readonly keyNames = new Map<string, string>();
-  readonly heldPauses: HeldPauses = new HeldPauses();
+  readonly heldPauses: HeldPauses;
 
   constructor(subject: LockFactory, context: World['context'], judge: LibraryMonitors, extendsItself: boolean) {
     this.subject = subject;
@@ -160,6 +160,7 @@ export class Session {
     this.tap = subject.tap ?? null;
     this.judge = judge;
     judge.admit(subject.admits ?? 1);
+    this.heldPauses = new HeldPauses((subject.admits ?? 1) > 1);
     this.context = context;
     this.bytes = context.trace.keeping ? [] : null;
     this.origins = context.trace.keeping ? new Origins(() => context.now) : null;

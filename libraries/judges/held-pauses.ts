@@ -12,6 +12,12 @@ interface Pause {
 /** Pauses of processes that held a lock of which nothing but they themselves can say that it is over. */
 export class HeldPauses {
   private readonly pauses: Pause[] = [];
+  private readonly isShared: boolean;
+
+  /** @param isShared - Several may hold the lock: one too many may be any of them. */
+  constructor(isShared: boolean) {
+    this.isShared = isShared;
+  }
 
   /** A process is paused from one instant to another, µs of true time. */
   add(client: string, sinceUs: number, untilUs: number): void {
@@ -31,6 +37,7 @@ export class HeldPauses {
    */
   cover({ property, clients, atUs, untilUs }: Violation): boolean {
     if (untilUs === null || (property !== 'mutual-exclusion' && property !== 'quorum-backed')) return false;
-    return this.pauses.some((it) => clients.includes(it.client) && it.sinceUs <= atUs && untilUs <= it.untilUs);
+    const isOf = (client: string): boolean => this.isShared || clients.includes(client);
+    return this.pauses.some((it) => isOf(it.client) && it.sinceUs <= atUs && untilUs <= it.untilUs);
   }
 }

@@ -249,6 +249,10 @@ export class Effects {
       const entry = after.get(toBytes(first));
       const of = { keys, value: values.length > 0 ? value : null };
       if (entry === undefined) return { operation: 'release', ...of, ttlMs: 0 };
+      // It stores data in the first, and gives up the key that let it do so.
+      const gone = keys.filter((it) => !after.has(toBytes(it)));
+      if (gone.length > 0 && entry.value !== toBytes(value))
+        return { operation: 'release', ...of, keys: gone, ttlMs: 0 };
       if (entry.expiresAt !== LONG_MS)
         return { operation: 'extend', ...of, ttlMs: entry.expiresAt === NEVER ? 0 : entry.expiresAt };
     }
@@ -290,11 +294,13 @@ export class Effects {
     // Later, so that the same TTL ends later.
     this.nowUs = 1000;
     this.server.execute(words.map(toBytes), this.session);
-    /** A hash may stay without the token that was in it. */
+    /** A hash may stay without the token that was in it. A key that has another text is a mark, and there. */
     const endNow = ({ key, byScore, texts }: (typeof made)[number]): number | null => {
       const entry = keyspace.find(key);
       const left = entry === undefined ? [] : textsOf(entry.value).map(fromBytes);
-      const isTaken = texts.some((it) => words.includes(it) && Number.isNaN(Number(it)) && !left.includes(it));
+      const isMark = typeof entry?.value === 'string';
+      const isTaken =
+        !isMark && texts.some((it) => words.includes(it) && Number.isNaN(Number(it)) && !left.includes(it));
       return isTaken ? null : endOf(entry, byScore);
     };
     const changed = made.filter((it) => endNow(it) !== it.endMs);

@@ -1,7 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import type { Fault, LockPlan } from '../../scenarios/index.js';
+import { type SimLock, trueTime } from '../../sim/index.js';
 import { lock, type Parts, schedule, unreached } from '../../sim/testing/schedule.js';
 import { judge } from '../judge.js';
+import type { Violation } from '../violation.js';
+import { MutualExclusion } from './mutual-exclusion.js';
 
 /**
  * Two nodes of which one makes a quorum, each within reach of one client only: both can hold the lock at once, and
@@ -158,5 +161,29 @@ describe('mutual exclusion and clocks', () => {
     expect(overlaps(apart([lock(2_000)], { untilUs: 5_000 }))).toEqual([['c1&c2', 'a', 4_000, 5_000]]);
     expect(overlaps(apart([lock(2_000)], { untilUs: 3_999 }))).toEqual([]);
     expect(overlaps(apart([lock(2_000)], { untilUs: 4_000 }))).toEqual([]);
+  });
+});
+
+describe('mutual exclusion of a resource that two may hold', () => {
+  /** Three that hold one resource; each believes until it ends. */
+  const locks = ['c1', 'c2', 'c3'].map(
+    (name, index) =>
+      ({ resources: [0], client: { index, name }, endsAt: 100, believes: () => true }) as unknown as SimLock,
+  );
+
+  it('is violated while three hold it, and no longer', () => {
+    const violations: Violation[] = [];
+    const monitor = new MutualExclusion(
+      (it) => violations.push(it),
+      () => 'a',
+    );
+    monitor.admits = 2;
+    for (const [i, it] of locks.entries()) monitor.claimed(it, trueTime(10 * i));
+    expect(violations.map(({ clients, atUs }) => [clients.join('&'), atUs])).toEqual([
+      ['c1&c3', 20],
+      ['c2&c3', 20],
+    ]);
+    monitor.ended(locks[1] as SimLock, trueTime(50));
+    expect(violations.map(({ untilUs }) => untilUs)).toEqual([50, 50]);
   });
 });

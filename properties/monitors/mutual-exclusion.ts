@@ -56,7 +56,7 @@ export class MutualExclusion {
   private check(lock: SimLock, holders: readonly SimLock[], key: number, now: TrueTime): void {
     if (!lock.believes(now)) return;
     const { admits } = this;
-    if (admits > 1 && holders.filter((it) => it.believes(now)).length <= admits) return;
+    if (admits > 1 && this.believing(key, now) <= admits) return;
     for (const other of holders) {
       if (other === lock || !other.believes(now) || this.isOpen(lock, other, key)) continue;
       const resource = this.resourceOf(key);
@@ -88,6 +88,13 @@ export class MutualExclusion {
     }
     if (this.open.length === 0) return;
     this.closed((it) => concerns(it, lock), now);
+    // Of those that several may hold, no more are left than may.
+    if (this.admits > 1)
+      this.closed(({ key }) => lock.resources.includes(key) && this.believing(key, now) <= this.admits, now);
+  }
+
+  private believing(key: number, now: TrueTime): number {
+    return (this.holders[key] ?? []).filter((it) => it.believes(now)).length;
   }
 
   /** The end of a claim is about to change. If it has ended unnoticed, because its client is frozen, one can tell when. */

@@ -180,6 +180,7 @@ const xtrim: Handler = (argv, { keys }) => {
   return count;
 };
 
+/** Commands on streams. */
 export const STREAMS: Readonly<Record<string, Row>> = {
   xadd: [-5, 'wm', xadd, KEY],
   xlen: [2, 'r', (argv, { keys }) => streamOf(keys.find(at(argv, 1)))?.entries.length ?? 0, KEY],

@@ -1,0 +1,22 @@
+/* Calls of functions of which nothing is known, by their names and by what they were told. */
+
+/** What only looks, by its name. */
+const LOOKS =
+  /(?:^|\.)(?:get|find|load|read|fetch|query|list|select|peek|has|is|count|lookup|search)[^. ]*(?: |$)|^(?: |$)/i;
+
+/** What answers a request, as one that was refused the key does, too. */
+const RESPONDS =
+  /(?:^|\.)(?:status|sendStatus|json|send|end|writeHead|header|set|setHeader|type|redirect|render)(?: |$)/i;
+
+/** Whether a call of this name, with what it was told, does more than look and respond. */
+export const isWork = (it: string): boolean => !LOOKS.test(it) && !RESPONDS.test(it);
+
+/** The name of what was called, without what that was told. */
+export function nameOfCall(call: string): string {
+  return call.split(' ', 1)[0] ?? '';
+}
+
+/** What a method was called on, by the name of the call. */
+export function ownerOf(name: string): string {
+  return name.slice(0, name.lastIndexOf('.') + 1);
+}

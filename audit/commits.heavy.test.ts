@@ -1,0 +1,136 @@
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { auditFile } from './audit.js';
+
+/** What using a file shows; nothing is searched. */
+async function idsOf(text: string): Promise<string[]> {
+  const path = join(mkdtempSync(join(tmpdir(), 'lockstep-audit-')), 'lock.ts');
+  writeFileSync(path, text);
+  const { findings } = await auditFile({ path, runs: 0, seed: '', budgetMs: 1_000 }, () => {});
+  return findings.map(({ id }) => id);
+}
+
+const HEAD = `import { randomUUID } from 'node:crypto';
+import type { Redis } from 'ioredis';
+const UNLOCK = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+`;
+
+const taken = (work: string): string => `await locked(this.redis, 'stock:' + sku, async () => { ${work} });`;
+
+/** A service above a database whose transactions run what they are handed. */
+const service = (place: string): string => `${HEAD}
+interface Tx { onHand(sku: string): Promise<number>; setOnHand(sku: string, n: number): Promise<void> }
+interface Database { transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T> }
+async function locked(redis: Redis, key: string, work: () => Promise<void>): Promise<void> {
+  const token = randomUUID();
+  if ((await redis.set(key, token, 'PX', 9000, 'NX')) !== 'OK') throw new Error('busy');
+  try { await work(); } finally { await redis.eval(UNLOCK, 1, key, token); }
+}
+export class Stock {
+  constructor(private readonly db: Database, private readonly redis: Redis) {}
+  async take(sku: string): Promise<void> { ${place} }
+}`;
+
+const CHANGES = 'await tx.setOnHand(sku, (await tx.onHand(sku)) - 1);';
+
+it('finds that a lock is released before its transaction is committed', async () => {
+  expect(await idsOf(service(`await this.db.transaction(async (tx) => { ${taken(CHANGES)} });`))).toEqual([
+    'released-before-commit',
+  ]);
+});
+
+it('lets pass one that is held for the whole transaction', async () => {
+  expect(await idsOf(service(taken(`await this.db.transaction(async (tx) => { ${CHANGES} });`)))).toEqual([]);
+});
+
+/** Callbacks of Node's style, of a store that is handed over. */
+const CALLBACKS = `${HEAD}
+export function book(deps: { redis: Redis; store: { get(id: string, done: (error: unknown, found?: { customer?: string }) => void): void; put(id: string, it: object, done: (error: unknown) => void): void } }, seat: string, customer: string): Promise<string> {
+  const [key, token] = ['seat:' + seat, randomUUID()];
+  return deps.redis.set(key, token, 'PX', 9000, 'NX').then((reply) => {
+    %REFUSED%
+    return new Promise<string>((resolve, reject) => {
+      deps.store.get(key, (error, found) => {
+        if (error) return reject(error);
+        if (found && found.customer) return resolve('taken');
+        deps.store.put(key, { customer }, (err) => (err ? reject(err) : resolve('booked')));
+      });
+    }).finally(() => deps.redis.eval(UNLOCK, 1, key, token));
+  });
+}`;
+
+it.each([
+  ["if (reply !== 'OK') throw new Error('busy');", []],
+  ['', ['fails-open']],
+])('calls the callbacks that it is handed: %s', async (refused, ids) => {
+  expect(await idsOf(CALLBACKS.replace('%REFUSED%', refused))).toEqual(ids);
+});
+
+/** A method with a decorator, whose lock is that of its whole process, or of a call. */
+const decorated = (token: string): string => `${HEAD}
+const OWNER = randomUUID();
+function exclusive(_: object, __: string, descriptor: PropertyDescriptor) {
+  const work = descriptor.value;
+  descriptor.value = async function (this: { redis: Redis }, id: string, ...rest: unknown[]) {
+    const [key, token] = ['lock:' + id, ${token}];
+    for (;;) {
+      if ((await this.redis.set(key, token, 'PX', 9000, 'NX')) === 'OK') break;
+      if ((await this.redis.get(key)) === token) return work.call(this, id, ...rest);
+      await new Promise((done) => setTimeout(done, 50));
+    }
+    try { return await work.call(this, id, ...rest); } finally { await this.redis.eval(UNLOCK, 1, key, token); }
+  };
+  return descriptor;
+}
+export class Points {
+  constructor(public readonly redis: Redis) {}
+  @exclusive
+  async earn(id: string, points: number): Promise<void> {
+    const before = Number((await this.redis.get('points:' + id)) ?? 0);
+    await this.redis.set('points:' + id, before + points);
+  }
+}`;
+
+it.each([
+  ['OWNER', ['lets-tasks-in']],
+  ['randomUUID()', []],
+])('knows whether two calls of one process are kept apart by %s', async (token, ids) => {
+  expect(await idsOf(decorated(token))).toEqual(ids);
+});
+
+/** Its client is made by another function of the file, which adds commands to it. */
+const ADDS_COMMANDS = `import { randomUUID } from 'node:crypto';
+import { Redis } from 'ioredis';
+export function stockRedis(url = process.env.REDIS_URL!): Redis {
+  const redis = new Redis(url);
+  redis.defineCommand('unlock', { numberOfKeys: 1, lua: "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0" });
+  return redis;
+}
+export async function count({ redis, scale }: { redis: Redis; scale: { read(bin: string): Promise<number> } }, bin: string): Promise<number> {
+  const [key, token] = ['bin:' + bin, randomUUID()];
+  if ((await redis.set(key, token, 'PX', 9000, 'NX')) !== 'OK') throw new Error('busy');
+  try { return await scale.read(bin); } finally { await (redis as any).unlock(key, token); }
+}`;
+
+it('hands over the client that the file makes where that has commands of its own', async () => {
+  expect(await idsOf(ADDS_COMMANDS)).toEqual([]);
+});
+
+/** It is handed an instance of redlock. */
+const handed = (failed: string): string => `import type Redlock from 'redlock5';
+export class Prices {
+  constructor(private readonly redlock: Redlock, private readonly book: { put(sku: string): Promise<void> }) {}
+  async reprice(sku: string): Promise<void> {
+    const lock = await this.redlock.acquire(['price:' + sku], 9000)${failed};
+    try { await this.book.put(sku); } finally { await lock?.release(); }
+  }
+}`;
+
+it.each([
+  ['', []],
+  ['.catch(() => null)', ['fails-open']],
+])('hands over an instance of redlock: %s', async (failed, ids) => {
+  expect(await idsOf(handed(failed))).toEqual(ids);
+});

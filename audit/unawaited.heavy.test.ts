@@ -1,0 +1,143 @@
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { auditFile } from './audit.js';
+
+/** What using a file shows; nothing is searched. */
+async function idsOf(text: string): Promise<string[]> {
+  const path = join(mkdtempSync(join(tmpdir(), 'lockstep-audit-')), 'lock.ts');
+  writeFileSync(path, text);
+  const { findings } = await auditFile({ path, runs: 0, seed: '', budgetMs: 1_000 }, () => {});
+  return findings.map(({ id }) => id);
+}
+
+const HEAD = `import { randomUUID } from 'node:crypto';
+import type { Redis } from 'ioredis';
+const UNLOCK = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+`;
+
+/** Counts a coupon in Redis itself, whose record has a limit. */
+const coupon = (returned: string): string => `${HEAD}
+async function count(redis: Redis, code: string): Promise<string> {
+  const coupon = await redis.hgetall('coupon:' + code);
+  if (!coupon.limit) return 'unknown';
+  if (Number(coupon.used ?? 0) >= Number(coupon.limit)) return 'used up';
+  await redis.hset('coupon:' + code, 'used', Number(coupon.used ?? 0) + 1);
+  return 'redeemed';
+}
+export async function redeem(redis: Redis, code: string): Promise<string> {
+  const [key, token] = ['lock:coupon:' + code, randomUUID()];
+  if ((await redis.set(key, token, 'PX', 9000, 'NX')) !== 'OK') throw new Error('busy');
+  try { ${returned} } finally { await redis.eval(UNLOCK, 1, key, token); }
+}`;
+
+it.each([
+  ['return count(redis, code);', ['releases-early']],
+  ['return await count(redis, code);', []],
+])('reads records that have limits: %s', async (returned, ids) => {
+  expect(await idsOf(coupon(returned))).toEqual(ids);
+});
+
+/** Folds a list of events under a time limit that is longer than a part of its work usually takes. */
+const rollup = (limited: string): string => `${HEAD}
+interface Prices { of(events: string[], signal?: AbortSignal): Promise<number> }
+export async function fold(redis: Redis, prices: Prices, tenant: string): Promise<void> {
+  const [key, token] = ['lock:fold:' + tenant, randomUUID()];
+  if ((await redis.set(key, token, 'PX', 60_000, 'NX')) !== 'OK') return;
+  const controller = new AbortController();
+  const work = async () => {
+    let at = Number((await redis.get('cursor:' + tenant)) ?? 0);
+    for (;;) {
+      const events = await redis.lrange('events:' + tenant, at, at + 99);
+      if (events.length === 0) return;
+      const cents = await prices.of(events, controller.signal);
+      controller.signal.throwIfAborted();
+      at += events.length;
+      await redis.multi().hincrby('bill:' + tenant, 'cents', cents).set('cursor:' + tenant, at).exec();
+    }
+  };
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => { timer = setTimeout(() => { ${limited} reject(new Error('late')); }, 45_000); });
+  try { await Promise.race([work(), late]); } finally { clearTimeout(timer); await redis.eval(UNLOCK, 1, key, token); }
+}`;
+
+it('finds that work goes on when its time limit is over', async () => {
+  expect(await idsOf(rollup('').replace(', controller.signal)', ')'))).toEqual(['releases-early']);
+});
+
+it('lets pass one that stops its work', async () => {
+  expect(await idsOf(rollup('controller.abort();'))).toEqual([]);
+});
+
+/** Imports a feed for as long as that takes, and extends its lock. */
+const feed = (extension: string): string => `${HEAD}
+interface Table { upsert(rows: string[]): Promise<void>; clean(): Promise<void> }
+export async function importFeed(redis: Redis, table: Table, feedUrl: string): Promise<void> {
+  const [key, token] = ['lock:' + feedUrl, randomUUID()];
+  if ((await redis.set(key, token, 'PX', 30_000, 'NX')) !== 'OK') return;
+  const lost = new AbortController();
+  const timer = setInterval(() => {
+    ${extension}.then((it) => { if (it !== 1 && it !== 'OK') lost.abort(); }, () => lost.abort());
+  }, 10_000);
+  try {
+    const answer = await fetch(feedUrl, { signal: lost.signal });
+    if (!answer.ok) throw new Error('no feed');
+    const rows = (await answer.text()).split(';');
+    lost.signal.throwIfAborted();
+    await table.upsert(rows);
+    lost.signal.throwIfAborted();
+    await table.clean();
+  } finally { clearInterval(timer); await redis.eval(UNLOCK, 1, key, token); }
+}`;
+
+const COMPARES = `"if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pexpire', KEYS[1], 30000) end return 0"`;
+
+it.each([
+  ["redis.set(key, token, 'PX', 30_000, 'XX')", ['blind-extension']],
+  [`redis.eval(${COMPARES}, 1, key, token)`, []],
+])('judges how its own work keeps its lock: %s', async (extension, ids) => {
+  expect(await idsOf(feed(extension))).toEqual(ids);
+});
+
+/** Exchanges a token that can be used once; several calls come at once, and wait. */
+const session = (inside: string): string => `${HEAD}
+interface Session { refreshToken: string; expiresAt: number }
+interface Provider { exchange(token: string): Promise<string> }
+export async function live(redis: Redis, provider: Provider, sid: string): Promise<string> {
+  const load = async () => JSON.parse((await redis.get('session:' + sid)) ?? 'null') as Session | null;
+  let session = await load();
+  if (session === null) return 'signed out';
+  if (session.expiresAt > Date.now()) return session.refreshToken;
+  const [key, token] = ['lock:session:' + sid, randomUUID()];
+  while ((await redis.set(key, token, 'PX', 9000, 'NX')) !== 'OK') await new Promise((done) => setTimeout(done, 50));
+  try {
+    ${inside}
+    const fresh = String(await provider.exchange(session!.refreshToken));
+    await redis.set('session:' + sid, JSON.stringify({ refreshToken: fresh, expiresAt: Date.now() + 60_000 }), 'XX');
+    return fresh;
+  } finally { await redis.eval(UNLOCK, 1, key, token); }
+}`;
+
+it.each([
+  ['', ['reads-before-lock']],
+  ['session = await load(); if (session!.expiresAt > Date.now()) return session!.refreshToken;', []],
+])('knows whether what was read before the wait is read again: %s', async (inside, ids) => {
+  expect(await idsOf(session(inside))).toEqual(ids);
+});
+
+/** The TTL that a name of the environment says. */
+const named = (option: string): string => `${HEAD}
+const ttl = Number(process.env.IMPORT_LOCK_SECONDS ?? 240);
+export async function locked(redis: Redis, name: string, work: () => Promise<void>): Promise<void> {
+  const token = randomUUID();
+  if ((await redis.set('lock:' + name, token, '${option}', ttl, 'NX')) !== 'OK') return;
+  try { await work(); } finally { await redis.eval(UNLOCK, 1, 'lock:' + name, token); }
+}`;
+
+it.each([
+  ['PX', ['seconds-as-ms']],
+  ['EX', []],
+])('knows the unit of a default by the name of its variable: %s', async (option, ids) => {
+  expect(await idsOf(named(option))).toEqual(ids);
+});

@@ -1,0 +1,31 @@
+import { expect, it } from 'vitest';
+import { environmentFor } from './environment.js';
+import { namedAs } from './units.js';
+
+const as = (text: string, value: number): string | null => {
+  const named = namedAs([{ text }], value);
+  return named && `${named.name} ${named.unitMs}`;
+};
+
+it.each([
+  ['const ttl = Number(process.env.RECEIPTS_LOCK_SECONDS ?? 240);', 240, 'RECEIPTS_LOCK_SECONDS 1000'],
+  ["const ttl = env['LOCK_TTL_MS'] || '9000';", 9_000, 'LOCK_TTL_MS 1'],
+  ["const ttl = number('LEASE_SECONDS', 30);", 30, 'LEASE_SECONDS 1000'],
+  ['const ttl = Number(process.env.PAGE_SECONDS ?? 240);', 240, null],
+  ['const ttl = Number(process.env.LOCK_SECONDS ?? 240) * 1000;', 240_000, null],
+])('knows what a number is called by: %s', (text, value, name) => {
+  expect(as(text, value)).toBe(name);
+});
+
+it('takes no import for a port', () => {
+  const source = {
+    text: 'env.IMPORT_LOCK_SECONDS; env.REDIS_PORT',
+    shapes: [],
+    types: new Map(),
+    names: [],
+    imports: [],
+  };
+  const values = environmentFor([source], 1);
+  expect(values.IMPORT_LOCK_SECONDS).toBeUndefined();
+  expect(values.REDIS_PORT).toBe('6379');
+});
