@@ -1,5 +1,5 @@
 import type { Fault } from '../scenarios/index.js';
-import { isWork } from './called.js';
+import { getsInBeside, usesBeside, worksBeside, worksUnasked } from './calls-at-once.js';
 import type { Defect } from './defect.js';
 import { staleStore } from './handed-store.js';
 import { sentWhileHeld } from './leavings.js';
@@ -9,17 +9,17 @@ import { partDefect } from './parts.js';
 import { nameOfPlan, type Plan, type Understood, whereOf } from './plan.js';
 import { type Played, played } from './played.js';
 import { type Attempt, calm, delayed, REST_MS, rehearse, use } from './rehearsal.js';
-import type { Said } from './said.js';
 import {
   DROPS_TTL,
   keyTooNarrow,
   LETS_CALLS_IN,
   RELEASES_REFUSED,
+  RELEASES_UNCOMMITTED,
   STALE_READ,
   valueOfProcess,
 } from './shown-defects.js';
 import { withStored } from './stored.js';
-import { keptLate, type Runnable } from './targeted.js';
+import { keptLate, type Runnable, releasesUncommitted } from './targeted.js';
 import { isSameValue, type Touch, touchesIn } from './touches.js';
 
 /** What a function does with Redis under its lock, as one of its runs shows. */
@@ -58,6 +58,7 @@ export async function functionDefects(subject: Runnable, plans: readonly Plan[])
     const two = await twoProcesses(own, plan);
     const defect =
       (two && (await ofTwoCalls(two))) ??
+      (await uncommitted(own, plan)) ??
       (await staleRead(own, plan)) ??
       (await ofOtherCalls(own, plan)) ??
       (await oppositeCalls(own, plan)) ??
@@ -69,6 +70,12 @@ export async function functionDefects(subject: Runnable, plans: readonly Plan[])
     break;
   }
   return found;
+}
+
+/** Whether a function takes and releases the lock within a transaction. */
+async function uncommitted(subject: Runnable, plan: Plan): Promise<Defect | null> {
+  const [own] = await played(subject, [{ plan, atMs: 10 }]);
+  return subject.how.releases && own !== undefined && releasesUncommitted(own) ? RELEASES_UNCOMMITTED : null;
 }
 
 /** Whether a function sets its key again without a TTL, where the lock by itself does not. */
@@ -144,53 +151,16 @@ async function ofTwoCalls({ ttlMs, parts, plays }: TwoProcesses): Promise<Defect
     return worksBeside(one, another, ttlMs / 2) ? null : LETS_CALLS_IN;
   }
   const times = [CONNECTED_MS, CONNECTED_MS + 0.5] as const;
-  if (usesBeside(await plays(times, [], undefined, true)) && !usesBeside(await plays([times[0]], [times[1]])))
-    return LETS_CALLS_IN;
+  const atOnce = await plays(times, [], undefined, true);
+  const later = await plays([times[0], times[0] + ttlMs / 8], [], undefined, true);
+  if (worksUnasked(later)) return LETS_CALLS_IN;
+  if (usesBeside(atOnce) && !usesBeside(await plays([times[0]], [times[1]]))) return LETS_CALLS_IN;
   const value = first?.trial?.value ?? '';
   if (value !== '' && value === second?.trial?.value) {
     const overdue = await plays([10, 10 + 1.1 * ttlMs], [10 + 1.6 * ttlMs], (1.5 * ttlMs) / parts);
     if (getsInBeside(overdue)) return valueOfProcess(value);
   }
   return null;
-}
-
-/** Whether the second call uses the data that the first one uses under its key, before that has released it. */
-function usesBeside([first, second]: Played): boolean {
-  const [own, other] = [first?.trial, second?.trial];
-  if (own == null || other == null || first?.error != null || second?.error != null) return false;
-  const isOwn = ({ key }: Said): boolean => key === own.key;
-  const from = own.sent.findIndex((it) => isOwn(it) && it.operation === 'acquire');
-  const used = own.sent.slice(from).find((it) => it.key !== '' && !isOwn(it) && it.operation !== 'extend');
-  const release = own.sent.find((it) => isOwn(it) && it.operation === 'release' && it.atMs >= own.grantedMs);
-  const asked = other.sent.findIndex((it) => isOwn(it) && it.operation === 'acquire');
-  if (used === undefined || release === undefined || asked < 0) return false;
-  const isSame = ({ verb, key, atMs }: Said): boolean => verb === used.verb && key === used.key && atMs < release.atMs;
-  return other.sent.slice(asked).some(isSame);
-}
-
-/** Whether another process gets in while the second call of the first has the same key, and its TTL lasts. */
-function getsInBeside(attempts: Played): boolean {
-  const [, second] = attempts.filter((it) => it?.client === 'c1');
-  const other = attempts.find((it) => it?.client === 'c2')?.trial;
-  const own = second?.trial;
-  if (second?.held == null || own?.isGranted !== true || other?.isGranted !== true) return false;
-  return other.key === own.key && other.grantedMs < Math.min(second.leftMs, own.grantedMs + (own.ttlMs ?? 0));
-}
-
-/**
- * Whether a call begins with its work while the first one of its process awaits the first part of its own, and has its key. What a call
- * that is refused does otherwise is no work.
- *
- * @param takesMs - What each part takes.
- */
-function worksBeside(first: Attempt | undefined, second: Attempt | undefined, takesMs: number): boolean {
-  const [own, other] = [first?.trial, second?.trial];
-  if (!own || !other || own.key !== other.key) return false;
-  const release = [...own.sent, ...other.sent].find((it) => it.operation === 'release' && it.key === own.key);
-  const [beginMs = Number.NaN] = own.worksAtMs;
-  const endMs = Math.min(beginMs + takesMs, release?.atMs ?? Number.NaN);
-  const beginning = own.works.find(isWork);
-  return other.works.some((it, i) => it === beginning && (other.worksAtMs[i] ?? Number.NaN) < endMs);
 }
 
 /**

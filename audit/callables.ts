@@ -51,6 +51,10 @@ export class Shapes {
 
   /** The same as it is written in the file, with types. */
   private typed(made: Shape, ...names: readonly string[]): Shape {
+    // What a decorator has made of a method hands on what that takes.
+    const handsOn = made.parameters.at(-1)?.isRest === true;
+    const method = handsOn ? this.known.find((it) => it.className !== null && names.includes(it.name)) : undefined;
+    if (method !== undefined && method.parameters.length > made.parameters.length - 1) return method;
     const like = this.known.filter((it) => it.parameters.length === made.parameters.length);
     const named = like.filter(({ name }) => names.includes(name));
     const same = (it: Shape): boolean => it.parameters.every((p, i) => p.name === made.parameters[i]?.name);

@@ -134,3 +134,58 @@ it.each([
 ])('hands over an instance of redlock: %s', async (failed, ids) => {
   expect(await idsOf(handed(failed))).toEqual(ids);
 });
+
+/** The same as a decorator of the language, which gives a function. */
+const STANDARD = `${HEAD}
+type Method = (this: { redis: Redis }, id: string, ...rest: unknown[]) => Promise<unknown>;
+function exclusive(method: Method, context: ClassMethodDecoratorContext) {
+  return async function (this: { redis: Redis }, id: string, ...rest: unknown[]) {
+    const [key, token] = [String(context.name) + ':' + id, randomUUID()];
+    if ((await this.redis.set(key, token, 'PX', 9000, 'NX')) !== 'OK') throw new Error('busy');
+    try { %RETURNED% } finally { await this.redis.eval(UNLOCK, 1, key, token); }
+  };
+}
+interface Orders { ship(id: string): Promise<void>; close(id: string): Promise<void> }
+export class Shipping {
+  constructor(readonly redis: Redis, private readonly orders: Orders) {}
+  @exclusive
+  async ship(id: string): Promise<void> {
+    await this.orders.ship(id);
+    await this.orders.close(id);
+  }
+}`;
+
+it.each([
+  ['return await method.call(this, id, ...rest);', []],
+  ['return method.call(this, id, ...rest);', ['releases-early']],
+])('applies decorators of the language: %s', async (returned, ids) => {
+  expect(await idsOf(STANDARD.replace('%RETURNED%', returned))).toEqual(ids);
+});
+
+/** A lock that its whole process remembers. */
+const paying = (known: string): string => `${HEAD}
+const held = new Map<string, string>();
+async function lock(redis: Redis, key: string): Promise<boolean> {
+  ${known}
+  const token = randomUUID();
+  if ((await redis.set(key, token, 'PX', 9000, 'NX')) !== 'OK') return false;
+  held.set(key, token);
+  return true;
+}
+interface Deps { redis: Redis; bank: { pay(id: string): Promise<void>; note(id: string): Promise<void> } }
+export async function pay({ redis, bank }: Deps, id: string): Promise<void> {
+  const key = 'pay:' + id;
+  if (!(await lock(redis, key))) throw new Error('busy');
+  try { await bank.pay(id); await bank.note(id); } finally {
+    const token = held.get(key);
+    held.delete(key);
+    await redis.eval(UNLOCK, 1, key, token ?? '');
+  }
+}`;
+
+it.each([
+  ['if (held.has(key)) return true;', ['lets-tasks-in']],
+  ['if (held.has(key)) return false;', []],
+])('knows whether a process lets in who asks while it has the lock: %s', async (known, ids) => {
+  expect(await idsOf(paying(known))).toEqual(ids);
+});

@@ -7,9 +7,10 @@ import { leavingDefects } from './readers.js';
 import type { Attempt } from './rehearsal.js';
 import { refusedDefects, releaseDefects, sharedDefects } from './release-defects.js';
 import type { Said } from './said.js';
-import { DROPS_TTL, GOES_ON, LEADS_ON, MISTAKES_ANSWERS, REMEMBERS, valueOfProcess } from './shown-defects.js';
+import { DROPS_TTL, MISTAKES_ANSWERS, REMEMBERS, valueOfProcess } from './shown-defects.js';
 import type { FoundLock } from './understand.js';
 import { unitDefects } from './unit-defects.js';
+import { untoldDefects } from './untold.js';
 import { seconds } from './words.js';
 
 /** Less than any extension waits for, ms. */
@@ -240,7 +241,7 @@ function extensionDefects(seen: FoundLock['seen'], renews: boolean): Defect[] {
       brings: ['lifetime', 'unavailable'],
       isShown: true,
     });
-  if (blind === undefined && seen.extendsLost)
+  if (blind === null && seen.extendsLost)
     found.push({
       id: 'extension-unheeded',
       sentence:
@@ -362,11 +363,8 @@ function lifetimeDefects({ acquire, extensions }: Commands, seen: FoundLock['see
   ];
 }
 
-function workDefects(
-  { ownWorkMs, alone, thrown, goesOnUntold, leadsOn }: FoundLock['seen'],
-  releases: boolean,
-): Defect[] {
-  const found: Defect[] = [...(goesOnUntold ? [GOES_ON] : []), ...(leadsOn ? [LEADS_ON] : [])];
+function workDefects({ ownWorkMs, alone, thrown, ...untold }: FoundLock['seen'], releases: boolean): Defect[] {
+  const found: Defect[] = untoldDefects(untold);
   const ttlMs = alone.trial?.ttlMs ?? null;
   if (ownWorkMs !== null && ttlMs !== null && ownWorkMs > ttlMs)
     found.push({

@@ -9,10 +9,9 @@ import type { Hosts } from './hosts.js';
 import { mistakesAnswers } from './late-answers.js';
 import {
   deletesLate,
-  forgetsDone,
   isTakenOver,
-  losesFailed,
   remembers,
+  requestDefects,
   type SentWhileHeld,
   sentWhileHeld,
   staysWithoutTtl,
@@ -151,10 +150,7 @@ export async function examine(
       textOf: (said) => textIn(bench, said),
       mistakesAnswers: hasOwnConnections(bench.program) && !worksRefused && (await mistakesAnswers(subject)),
       ...(await untoldOf(subject, alone.trial?.loops ?? false)),
-      shown: [
-        ...(await targetedDefects(subject)),
-        ...(ownWork ? [...(await losesFailed(subject)), ...forgetsDone(subject)] : []),
-      ],
+      shown: [...(await targetedDefects(subject)), ...(await requestDefects(subject))],
       next,
     },
   };

@@ -18,6 +18,11 @@ const OF_ITSELF =
 /** The name of the first parameter of a function. */
 const FIRST = /^(?:async\s*)?(?:function\s*[\w$]*\s*)?\(?\s*([\w$]*)/;
 
+/** What a function calls its first parameter; empty where it has none. */
+export function firstOf(it: (...told: readonly unknown[]) => unknown): string {
+  return FIRST.exec(Function.prototype.toString.call(it))?.[1] ?? '';
+}
+
 /**
  * What a function does with the last one that it is handed, by its name, and by what that calls its first parameter: an error is
  * what callbacks of Node's style are given first.

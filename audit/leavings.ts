@@ -136,7 +136,7 @@ function setsAlone(bench: Bench, said: Said): boolean {
  * Whether a request whose work has failed is answered as failed, so that it is sent again, and is then taken for done: its key is still
  * there.
  */
-export async function losesFailed(subject: Subject): Promise<readonly Defect[]> {
+async function losesFailed(subject: Subject): Promise<readonly Defect[]> {
   const { bench, hosts, how, ttlMs } = subject;
   const takes = (): Promise<void> =>
     current.owner?.name === 'c1' ? Promise.reject(new Error('it failed')) : Promise.resolve();
@@ -158,7 +158,7 @@ const SHORTEST_MARK_MS = 600_000;
 const KEEPS_OWN_TTL = /\bkeepttl\b/i;
 
 /** Whether a request marks its work as done in its key, and that ends as soon as the key would have without. */
-export function forgetsDone({ bench, alone: { trial } }: Subject): readonly Defect[] {
+function forgetsDone({ bench, alone: { trial } }: Subject): readonly Defect[] {
   if (trial?.ttlMs == null || trial.ttlMs >= SHORTEST_MARK_MS) return [];
   const isResponse = trial.status !== null && trial.status >= 200 && trial.status < 300;
   const mark = markIn(bench, trial);
@@ -166,4 +166,9 @@ export function forgetsDone({ bench, alone: { trial } }: Subject): readonly Defe
   const later = trial.sent.filter(({ atMs }) => atMs >= trial.grantedMs);
   const keeps = later.some((it) => KEEPS_OWN_TTL.test(it.verb === 'script' ? textIn(bench, it) : it.words.join(' ')));
   return keeps ? [forgetting(mark, trial.ttlMs)] : [];
+}
+
+/** What is wrong with what a function that does its own work leaves behind, where that answers requests. */
+export async function requestDefects(subject: Subject): Promise<readonly Defect[]> {
+  return isOwnWork(subject.how) ? [...(await losesFailed(subject)), ...forgetsDone(subject)] : [];
 }

@@ -120,7 +120,7 @@ async function ownConnection(
   const soon = (made: () => Promise<unknown>): Promise<unknown> =>
     Promise.race([made(), new Promise((resolve) => setTimeout(resolve, CONNECTING_MS))]).catch(() => undefined);
   if (opener === undefined && isOnly) {
-    const made = classFor(handed, { exports, shapes, given });
+    const made = await soon(async () => classFor(handed, { exports, shapes, given }));
     const opens = made === undefined ? undefined : [...methodsOf(made)].find(([name]) => OPENS.test(name));
     if (opens === undefined) return made;
     const [name, open] = opens;
@@ -150,8 +150,22 @@ function madeOf({ exports, shapes, given }: Omit<Loaded, 'begun'>, className: st
   const { parameters, text } = shapes.of(it, className);
   if (parameters.some(({ type }) => type === className)) return undefined;
   if (/\b(?:private|protected) constructor\b|\bextends\s+\w*Error\b/.test(text)) return undefined;
+  const factory = factoryOf(it, shapes);
+  if (factory !== undefined && parameters.some((one) => /\bSocket\b/.test(one.type))) return factory.call(it);
   const first: Given = { ...given, key: 'a', ttlMs: FIRST_TTL_MS, token: 'token', unitMs: 1, isBare: true };
   return Reflect.construct(it, argumentsFor(parameters, first));
+}
+
+/** The method of a class itself that makes one, and needs no argument: `fromEnv`. */
+function factoryOf(it: Callable, shapes: Shapes): Callable | undefined {
+  const all = Object.getOwnPropertyNames(it).map((name) => [name, Reflect.get(it, name) as unknown] as const);
+  const makes = all.find(
+    ([name, one]) =>
+      typeof one === 'function' &&
+      /^(?:from|connect|open|create|make|dial)/.test(name) &&
+      shapes.of(one as Callable, name).parameters.every(({ isOptional }) => isOptional),
+  );
+  return makes?.[1] as Callable | undefined;
 }
 
 /** Goes from the exports of a file to what a path leads to. */

@@ -65,6 +65,7 @@ export const FINDING_TITLES: Readonly<Record<string, string>> = {
   signal: 'Its signal tells of a lost lock when the call is over.',
   'silent-loss': 'Its work is not told in time that the lock could not be extended.',
   state: 'It is held without its key.',
+  'stops-extending': 'It stops extending its lock while its work goes on.',
   'taken-by-clock': 'It takes the key of another process by its own clock.',
   token: 'Two acquisitions use one token.',
   'too-many-holders': 'More hold it at once than may.',

@@ -32,6 +32,12 @@ interface OwnFile {
 /** A file of the author, or something that all simulated processes share. */
 type Target = { readonly own: string } | { readonly namespace: Exports; readonly exports: unknown };
 
+/** Decorators as the language has them now, whose second parameter is a context; they are compiled as older ones. */
+const STANDARD = /\bClass(?:Method|Field|Getter|Setter|Accessor)?DecoratorContext\b/;
+const LEGACY = /return n\(i, e, r\) \|\| r;/;
+const AS_STANDARD =
+  "const it = n(r.value, { kind: 'method', name: e, static: false, private: false, metadata: {}, addInitializer() {} }); return typeof it === 'function' ? { ...r, value: it } : r;";
+
 /** The name under which a file's own functions are to be found, exported or not. */
 const INSIDE = '__lockstepInside';
 
@@ -147,7 +153,8 @@ export class Program {
       interopDefault: false,
       async: awaits,
     });
-    const body = `return (${awaits ? 'async ' : ''}() => {${source}\n;exports.${INSIDE} = { ${inside} };})();`;
+    const decorated = STANDARD.test(text) ? source.replace(LEGACY, AS_STANDARD) : source;
+    const body = `return (${awaits ? 'async ' : ''}() => {${decorated}\n;exports.${INSIDE} = { ${inside} };})();`;
     return compileFunction(body, [...PARAMETERS], { filename: path }) as Evaluate;
   }
 

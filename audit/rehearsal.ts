@@ -125,7 +125,7 @@ export function surroundingsIn({ wire, stored }: Bench, { nodeAt }: Hosts): Surr
 }
 
 /** What runs a transaction, by its name. */
-const IS_TRANSACTION = /transaction|atomic|unitOfWork|(?:^|[._])tx$|Tx$/i;
+const IS_TRANSACTION = /transaction|atomic|unitOfWork|\buow\b|(?:^|[._])tx\b|Tx\b|\((?:tx|trx|transaction|uow)\)$/i;
 
 /** Uses a lock in a world in which nothing goes wrong, and says what became of each acquisition. */
 export async function rehearse(

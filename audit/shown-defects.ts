@@ -73,6 +73,18 @@ export const GOES_ON: Defect = {
   takes: 'expired',
 };
 
+/** It is no longer extended while its work goes on. */
+export const STOPS_EXTENDING: Defect = {
+  id: 'stops-extending',
+  sentence:
+    'it extends its lock for a while and then no longer, though its work goes on and nothing is in its way (as where an extension gives a new lock, and the old one is extended again): the key expires, another process gets the lock, and both work',
+  fix: 'keep what each extension gives, and extend that; tell the work when an extension fails',
+  brings: ['belief', 'state', 'margin'],
+  property: 'mutual-exclusion',
+  isShown: true,
+  takes: 'expired',
+};
+
 /** The same of an election. */
 export const LEADS_ON: Defect = {
   ...GOES_ON,

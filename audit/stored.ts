@@ -2,7 +2,7 @@ import { isWork, nameOfCall } from './called.js';
 import type { Bench, Stored } from './load.js';
 import type { Parameter } from './parameter.js';
 import type { SourceFile } from './shapes.js';
-import { LOOKS_FOR } from './unknown.js';
+import { IS_USED, LOOKS_FOR } from './unknown.js';
 import type { Trial } from './wire.js';
 
 /** Enough of whatever is counted. */
@@ -154,9 +154,6 @@ function sampleOf(
     return [];
   return uses('', String.raw`\??\.(?:trim|toUpperCase|toLowerCase|split|startsWith)\b`) !== null ? 'a' : number;
 }
-
-/** How much of something has been used. */
-const IS_USED = /^(?:used|spent|taken|sold|booked|reserved|redeemed|attempts|tries|retries|failures|offset|cursor)$/i;
 
 function isInstant(name: string): boolean {
   return /(?:At|[uU]ntil|[dD]ate|[eE]xpir(?:y|es))$/.test(name);

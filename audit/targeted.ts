@@ -139,7 +139,7 @@ function storesReleased({ bench }: Subject, trial: Trial, releasedMs: number, le
 }
 
 /** Whether it acquires and releases the lock within one transaction, and works in between. */
-function releasesUncommitted({ trial }: Attempt): boolean {
+export function releasesUncommitted({ trial }: Pick<Attempt, 'trial'>): boolean {
   if (trial === null) return false;
   const { sent, key, calls, worksAfter, transactions } = trial;
   const of = (operation: Said['operation']): number =>

@@ -141,3 +141,26 @@ it.each([
 ])('knows the unit of a default by the name of its variable: %s', async (option, ids) => {
   expect(await idsOf(named(option))).toEqual(ids);
 });
+
+/** Work of several TTLs, and a timer that extends the lock. */
+const solving = (timer: string): string => `${HEAD}
+const EXTEND = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pexpire', KEYS[1], 9000) end return 0";
+interface Solver { match(region: string, signal: AbortSignal): Promise<string>; assign(plan: string, signal: AbortSignal): Promise<void> }
+export async function dispatch(redis: Redis, solver: Solver, region: string): Promise<void> {
+  const [key, token] = ['dispatch:' + region, randomUUID()];
+  if ((await redis.set(key, token, 'PX', 9000, 'NX')) !== 'OK') return;
+  const lost = new AbortController();
+  const timer = ${timer}(() => { redis.eval(EXTEND, 1, key, token).then((it) => { if (it !== 1) lost.abort(); }, () => lost.abort()); }, 3000);
+  try {
+    const plan = await solver.match(region, lost.signal);
+    lost.signal.throwIfAborted();
+    await solver.assign(plan, lost.signal);
+  } finally { clearInterval(timer); await redis.eval(UNLOCK, 1, key, token); }
+}`;
+
+it.each([
+  ['setTimeout', ['stops-extending']],
+  ['setInterval', []],
+])('knows whether a lock is extended for as long as its work takes: by %s', async (timer, ids) => {
+  expect(await idsOf(solving(timer))).toEqual(ids);
+});

@@ -1,5 +1,5 @@
 import { current } from '../libraries/runtime/owner.js';
-import { becomesOf, keep } from './handed-functions.js';
+import { becomesOf, firstOf, keep } from './handed-functions.js';
 import type { Parameter } from './parameter.js';
 import { isSignature } from './signatures.js';
 
@@ -156,7 +156,8 @@ export function unknownValue(
       if (IS_COUNT.test(String(name))) return number;
       const part = fields.find((it) => it.name === name && it.isFunction);
       const own = IS_QUANTITY.test(String(name)) ? String(number) : text;
-      return unknownValue({}, own, `${path}.${String(name)}`, part, number);
+      const count = IS_USED.test(String(name)) ? 0 : number;
+      return unknownValue({}, own, `${path}.${String(name)}`, part, count);
     },
     set: () => true,
   });
@@ -174,14 +175,19 @@ const IS_COUNT = /^(?:rowCount|affectedRows|numAffectedRows|changedRows|modified
 const IS_QUANTITY =
   /^(?:amount|count|total|cents|price|qty|quantity|points|micros|balance|version|stock|size)$|(?:Amount|Cents|Micros|Count|Total|Points|Price|Balance)$/;
 
+/** How much of something has been used. */
+export const IS_USED: RegExp =
+  /^(?:uses|used|spent|taken|sold|booked|reserved|redeemed|attempts|tries|retries|failures|offset|cursor)$/i;
+
 /** Runs what is handed to something of which nothing is known, as within a transaction. */
 async function runs(path: string, handed: AnyFunction, text: string): Promise<unknown> {
-  const name = path.replace(/^.*\./, '');
-  calls.ran?.(path, false);
+  const name = firstOf(handed);
+  const ran = `${path}(${name})`;
+  calls.ran?.(ran, false);
   try {
-    return await handed(unknownValue({}, text, /transaction|tx|atomic/i.test(name) ? 'tx' : name));
+    return await handed(unknownValue({}, text, name === '' ? 'tx' : name));
   } finally {
-    calls.ran?.(path, true);
+    calls.ran?.(ran, true);
   }
 }
 

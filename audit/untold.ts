@@ -1,8 +1,10 @@
 import { current } from '../libraries/runtime/owner.js';
 import type { Fault } from '../scenarios/index.js';
 import { isWork } from './called.js';
+import type { Defect } from './defect.js';
 import { speaksOfFencing } from './fences.js';
 import { type Attempt, calm, cutOff, heldNow, REST_MS, rehearse, use } from './rehearsal.js';
+import { GOES_ON, LEADS_ON, STOPS_EXTENDING } from './shown-defects.js';
 import type { Runnable } from './targeted.js';
 import { signalsIn } from './unknown.js';
 
@@ -13,6 +15,8 @@ interface Went {
   readonly later: readonly string[];
   /** As that ended, a part of its work had been told to stop. */
   readonly isTold: boolean;
+  /** When that step began and ended, ms; not a number where there was none. */
+  readonly step: { readonly fromMs: number; readonly toMs: number };
 }
 
 /** A step that takes long takes so many TTLs. */
@@ -29,6 +33,8 @@ export interface Untold {
   readonly goesOnUntold: boolean;
   /** It goes on so because its extension is granted whosever the key is: the verb of that. */
   readonly extendsAny: string | null;
+  /** It extends its lock for a while, and no longer, though its work goes on and nothing is in its way. */
+  readonly stopsExtending: boolean;
   /** It sets its key again where that has expired, and goes on. */
   readonly revivesUntold: boolean;
   /** It goes on as the leader where it cannot extend its lock and another leads. */
@@ -42,7 +48,7 @@ export interface Untold {
  */
 export async function untoldOf(subject: Runnable, loops: boolean): Promise<Untold> {
   const { bench, how } = subject;
-  const none = { goesOnUntold: false, extendsAny: null, revivesUntold: false, leadsOn: false };
+  const none = { goesOnUntold: false, extendsAny: null, stopsExtending: false, revivesUntold: false, leadsOn: false };
   const ttlMs = how.fixedTtlMs;
   if (how.plan.use !== 'handler' || !how.releases || ttlMs === null || speaksOfFencing(bench)) return none;
   if (loops) return { ...none, leadsOn: await leadsOn(subject, ttlMs) };
@@ -53,6 +59,7 @@ export async function untoldOf(subject: Runnable, loops: boolean): Promise<Untol
       operation === 'extend' && key === own.trial?.key && atMs > own.trial.grantedMs + ttlMs / 20,
   );
   if (extension === undefined || own?.releaseError !== null) return none;
+  if (isLeftAlone(own, kept.step, ttlMs)) return { ...none, stopsExtending: true };
   const goesOn = async (trouble: Trouble, at: number): Promise<boolean> => {
     // What is extended between the steps may have been lost where one takes long.
     const { later } = await worked(subject, ttlMs, 'none', at, ttlMs / 20);
@@ -73,6 +80,15 @@ export async function untoldOf(subject: Runnable, loops: boolean): Promise<Untol
   for (let at = 0; at < MOST_STEPS; at++)
     if (await goesOn('cut', at)) return { ...none, goesOnUntold: extendsAny === null, extendsAny };
   return { ...none, revivesUntold: await goesOn('paused', 0) };
+}
+
+/** Whether a lock was extended within a step of its work, and then not for longer than a TTL of that. */
+function isLeftAlone({ trial }: Attempt, { fromMs, toMs }: Went['step'], ttlMs: number): boolean {
+  const within = trial?.sent.filter(
+    ({ operation, key, atMs }) => operation === 'extend' && key === trial.key && atMs > fromMs + 1 && atMs < toMs,
+  );
+  const last = within?.at(-1);
+  return last !== undefined && toMs - last.atMs > 1.05 * ttlMs;
 }
 
 /** Whether a call went on to its end: a library throws there, if anything does, as its key is another's. */
@@ -123,6 +139,7 @@ async function worked(
     paused: [{ kind: 'pause', process: 'c1', atUs, forUs }],
   };
   let [steps, isDone, isTold] = [0, false, false];
+  const step = { fromMs: Number.NaN, toMs: Number.NaN };
   const later: string[] = [];
   const signals = new Set<AbortSignal>();
   const isWorking = (): boolean => current.owner?.name === 'c1' && heldNow(bench) !== null;
@@ -134,7 +151,9 @@ async function worked(
       await new Promise((resolve) => setTimeout(resolve, ttlMs / 2));
     }
     if (!isWorking() || steps++ !== at) return;
+    step.fromMs = current.owner?.wallMs() ?? Number.NaN;
     await new Promise((resolve) => setTimeout(resolve, stepMs));
+    step.toMs = current.owner?.wallMs() ?? Number.NaN;
     isDone = true;
     isTold = [...signals].some(({ aborted }) => aborted);
   };
@@ -145,5 +164,15 @@ async function worked(
   };
   const ways = { naturally: true, heard, takes, elements: 2 };
   const attempts = await rehearse(bench, hosts, how, { ...schedule, faults: faults[trouble] }, ways);
-  return { attempts, later, isTold };
+  return { attempts, later, isTold, step };
+}
+
+/** What is wrong with how a function that does its own work keeps its lock. */
+export function untoldDefects({ goesOnUntold, leadsOn, stopsExtending }: Untold): Defect[] {
+  const told = [
+    [goesOnUntold, GOES_ON],
+    [leadsOn, LEADS_ON],
+    [stopsExtending, STOPS_EXTENDING],
+  ] as const;
+  return told.filter(([isSo]) => isSo).map(([, defect]) => defect);
 }

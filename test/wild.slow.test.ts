@@ -64,6 +64,10 @@ describe.each([
   ['twenty-first', 30],
   ['twenty-second', 30],
   ['twenty-third', 30],
+  ['twenty-fourth', 15],
+  ['twenty-fifth', 15],
+  ['twenty-sixth', 16],
+  ['twenty-seventh', 16],
 ] as const)('the %s set of locks as people write them', (set, count) => {
   const locks = locksOf(set);
 

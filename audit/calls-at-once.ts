@@ -1,0 +1,58 @@
+import { isWork, nameOfCall } from './called.js';
+import type { Played } from './played.js';
+import type { Attempt } from './rehearsal.js';
+import type { Said } from './said.js';
+
+/* What two calls of a function show that one process makes at once. */
+
+/** Whether the second call does the work of the first one, and has asked for no lock. */
+export function worksUnasked([first, second]: Played): boolean {
+  const [own, other] = [first?.trial, second?.trial];
+  if (
+    own?.isGranted !== true ||
+    other == null ||
+    other.sent.some(({ operation, key }) => operation === 'acquire' && key === own.key)
+  )
+    return false;
+  const works = own.works.filter(isWork).map(nameOfCall);
+  return other.calls.some((it) => isWork(it) && works.includes(nameOfCall(it)));
+}
+
+/** Whether the second call uses the data that the first one uses under its key, before that has released it. */
+export function usesBeside([first, second]: Played): boolean {
+  const [own, other] = [first?.trial, second?.trial];
+  if (own == null || other == null || first?.error != null || second?.error != null) return false;
+  const isOwn = ({ key }: Said): boolean => key === own.key;
+  const from = own.sent.findIndex((it) => isOwn(it) && it.operation === 'acquire');
+  const used = own.sent.slice(from).find((it) => it.key !== '' && !isOwn(it) && it.operation !== 'extend');
+  const release = own.sent.find((it) => isOwn(it) && it.operation === 'release' && it.atMs >= own.grantedMs);
+  const asked = other.sent.findIndex((it) => isOwn(it) && it.operation === 'acquire');
+  if (used === undefined || release === undefined || asked < 0) return false;
+  const isSame = ({ verb, key, atMs }: Said): boolean => verb === used.verb && key === used.key && atMs < release.atMs;
+  return other.sent.slice(asked).some(isSame);
+}
+
+/** Whether another process gets in while the second call of the first has the same key, and its TTL lasts. */
+export function getsInBeside(attempts: Played): boolean {
+  const [, second] = attempts.filter((it) => it?.client === 'c1');
+  const other = attempts.find((it) => it?.client === 'c2')?.trial;
+  const own = second?.trial;
+  if (second?.held == null || own?.isGranted !== true || other?.isGranted !== true) return false;
+  return other.key === own.key && other.grantedMs < Math.min(second.leftMs, own.grantedMs + (own.ttlMs ?? 0));
+}
+
+/**
+ * Whether a call begins with its work while the first one of its process awaits the first part of its own, and has its key. What a call
+ * that is refused does otherwise is no work.
+ *
+ * @param takesMs - What each part takes.
+ */
+export function worksBeside(first: Attempt | undefined, second: Attempt | undefined, takesMs: number): boolean {
+  const [own, other] = [first?.trial, second?.trial];
+  if (!own || !other || own.key !== other.key) return false;
+  const release = [...own.sent, ...other.sent].find((it) => it.operation === 'release' && it.key === own.key);
+  const [beginMs = Number.NaN] = own.worksAtMs;
+  const endMs = Math.min(beginMs + takesMs, release?.atMs ?? Number.NaN);
+  const beginning = own.works.find(isWork);
+  return other.works.some((it, i) => it === beginning && (other.worksAtMs[i] ?? Number.NaN) < endMs);
+}
