@@ -20,6 +20,7 @@ it('stores a number, or an object of the type that is read', () => {
   const object = { left: 1_000, until: '2099-01-01T00:00:00.000Z', state: 'open', uses: [], isActive: true };
   expect(storedFor(reading('get card'), [readSource(typed, 'lock.ts')])).toEqual([
     [['SET', 'card', JSON.stringify(object)]],
+    [['SET', 'card', JSON.stringify({ ...object, until: '1999-01-01T00:00:00.000Z' })]],
     [['SET', 'card', '1000']],
   ]);
   const untyped = `const card = JSON.parse(text); if (card.state !== 'open' || new Date(card.end) < now) return; card.uses.push(card.left - 1);`;
@@ -32,6 +33,16 @@ it('stores a number, or an object of the type that is read', () => {
   ]);
   expect(storedFor(reading('hmget card a b'), [])).toEqual([[['HSET', 'card', 'a', '1000', 'b', '1000']]]);
   expect(storedFor(reading(), [])).toEqual([]);
+});
+
+it('stores the elements of a list also without where it is read on', () => {
+  expect(storedFor(reading('get cursor', 'lrange events 0 9'), [])).toEqual([
+    [
+      ['SET', 'cursor', '1000'],
+      ['RPUSH', 'events', '1000', '1000'],
+    ],
+    [['RPUSH', 'events', '1000', '1000']],
+  ]);
 });
 
 /** A function that refuses what is not in stock, and stores what is left. */

@@ -34,7 +34,10 @@ export function storedFor(trial: Trial | null, sources: readonly SourceFile[]): 
   const all = values.map(([value, object]) => reads.flatMap(({ words }) => storing(words, value, object)));
   // Where a list goes on may be read, too.
   const lists = reads.filter(({ verb }) => verb === 'lrange' || verb === 'smembers');
-  return [...all, ...values.map(([value, object]) => lists.flatMap(({ words }) => storing(words, value, object)))];
+  const isBoth = lists.length > 0 && lists.length < reads.length;
+  return isBoth
+    ? [...all, ...values.map(([value, it]) => lists.flatMap(({ words }) => storing(words, value, it)))]
+    : all;
 }
 
 /** How a file takes the body of a request, to parse it. */
