@@ -14,6 +14,8 @@ export function worksUnasked([first, second]: Played): boolean {
     other.sent.some(({ operation, key }) => operation === 'acquire' && key === own.key)
   )
     return false;
+  // What goes on when its call has returned is begun once for all calls.
+  if (!own.worksAtMs.every((atMs) => atMs <= Number(first?.leftMs))) return false;
   const works = own.works.filter(isWork).map(nameOfCall);
   return other.calls.some((it) => isWork(it) && works.includes(nameOfCall(it)));
 }
