@@ -141,9 +141,12 @@ async function losesFailed(subject: Subject): Promise<readonly Defect[]> {
   const takes = (): Promise<void> =>
     current.owner?.name === 'c1' ? Promise.reject(new Error('it failed')) : Promise.resolve();
   const atMs = Math.min(ttlMs / 2, AGAIN_MS);
-  const schedule = calm(how.nodes, [[use(10, ttlMs, 1)], [use(10 + atMs, ttlMs, 1)]], (atMs + 2 * REST_MS) * 1000);
+  const uses = [[use(10, ttlMs, 1)], [use(10 + atMs, ttlMs, 1)], [{ ...use(10, ttlMs, 1), resources: ['b'] }]];
+  const schedule = calm(how.nodes, uses, (atMs + 2 * REST_MS) * 1000);
   const attempts = await rehearse(bench, hosts, how, schedule, { naturally: true, takes });
-  const [failed, again] = ['c1', 'c2'].map((name) => attempts.find(({ client }) => client === name)?.trial);
+  const [failed, again, other] = ['c1', 'c2', 'c3'].map((name) => attempts.find((it) => it.client === name)?.trial);
+  // What is done once in a period may be left undone on purpose; a request is of something.
+  if (failed?.key === other?.key) return [];
   const isFailed = failed?.isGranted === true && (failed.status ?? 0) >= 500 && failed.works.some(isWork);
   const status = again?.status ?? 0;
   const isDone = again?.isGranted === false && status >= 200 && status < 300 && !again.calls.some(isWork);

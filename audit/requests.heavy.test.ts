@@ -63,6 +63,11 @@ it('finds that a request whose work has failed is answered as a duplicate when i
   expect((await audited(webhook(''))).ids).toEqual(['kept-on-error']);
 });
 
+it('lets pass what is done at most once in a period', async () => {
+  const daily = webhook('').replace("'event:' + event.id", "'digest:' + new Date().toISOString().slice(0, 10)");
+  expect((await audited(daily)).ids).toEqual([]);
+});
+
 it('finds that a mark ends with the claim', async () => {
   expect((await audited(webhook(GIVES_UP, "'KEEPTTL'"))).ids).toEqual(['forgets-done']);
 });
