@@ -14,7 +14,6 @@ export const FINDING_TITLES: Readonly<Record<string, string>> = {
   'extends-after-release': 'It goes on extending its key when its release has failed.',
   'extends-by-few': 'It takes an extension for done that fewer than a majority of its nodes have granted.',
   'extends-others': 'It extends a key that another process has.',
-  'extension-refused': 'Its extensions are refused, though nothing is in their way.',
   'extension-unheeded': 'It does not look at the answer to its extension.',
   'fails-open': 'It holds the lock though Redis has refused it the key, or before it has answered.',
   'fails-open-on-error': 'It holds the lock where Redis cannot be reached.',

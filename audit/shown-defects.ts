@@ -85,15 +85,6 @@ export const STOPS_EXTENDING: Defect = {
   takes: 'expired',
 };
 
-/** Its extensions do nothing. */
-export const NEVER_EXTENDS: Defect = {
-  ...STOPS_EXTENDING,
-  id: 'extension-refused',
-  sentence:
-    'each of its extensions is refused by Redis, though its key is there and nothing is in its way: what it compares is not its token (as where the arguments of its script are in another order), and its key expires while its work goes on',
-  fix: 'hand the token and the TTL to the script in the order in which it reads them (ARGV), and look at its answer',
-};
-
 /** The same of an election. */
 export const LEADS_ON: Defect = {
   ...GOES_ON,

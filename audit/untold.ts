@@ -4,7 +4,7 @@ import { isWork } from './called.js';
 import type { Defect } from './defect.js';
 import { speaksOfFencing } from './fences.js';
 import { type Attempt, calm, cutOff, heldNow, REST_MS, rehearse, use } from './rehearsal.js';
-import { GOES_ON, LEADS_ON, NEVER_EXTENDS, STOPS_EXTENDING } from './shown-defects.js';
+import { GOES_ON, LEADS_ON, STOPS_EXTENDING } from './shown-defects.js';
 import type { Runnable } from './targeted.js';
 import { signalsIn } from './unknown.js';
 
@@ -35,8 +35,6 @@ export interface Untold {
   readonly extendsAny: string | null;
   /** It extends its lock for a while, and no longer, though its work goes on and nothing is in its way. */
   readonly stopsExtending: boolean;
-  /** Each of its extensions is refused, though nothing is in its way. */
-  readonly neverExtends: boolean;
   /** It sets its key again where that has expired, and goes on. */
   readonly revivesUntold: boolean;
   /** It goes on as the leader where it cannot extend its lock and another leads. */
@@ -50,14 +48,7 @@ export interface Untold {
  */
 export async function untoldOf(subject: Runnable, loops: boolean): Promise<Untold> {
   const { bench, how } = subject;
-  const none = {
-    goesOnUntold: false,
-    extendsAny: null,
-    stopsExtending: false,
-    neverExtends: false,
-    revivesUntold: false,
-    leadsOn: false,
-  };
+  const none = { goesOnUntold: false, extendsAny: null, stopsExtending: false, revivesUntold: false, leadsOn: false };
   const ttlMs = how.fixedTtlMs;
   if (how.plan.use !== 'handler' || !how.releases || ttlMs === null || speaksOfFencing(bench)) return none;
   if (loops) return { ...none, leadsOn: await leadsOn(subject, ttlMs) };
@@ -68,8 +59,6 @@ export async function untoldOf(subject: Runnable, loops: boolean): Promise<Untol
       operation === 'extend' && key === own.trial?.key && atMs > own.trial.grantedMs + ttlMs / 20,
   );
   if (extension === undefined || own?.releaseError !== null) return none;
-  const { granted, refused } = own.trial?.extended ?? { granted: 0, refused: 0 };
-  if (refused > 0 && granted === 0) return { ...none, neverExtends: true };
   if (isLeftAlone(own, kept.step, ttlMs)) return { ...none, stopsExtending: true };
   const goesOn = async (trouble: Trouble, at: number): Promise<boolean> => {
     // What is extended between the steps may have been lost where one takes long.
@@ -179,12 +168,11 @@ async function worked(
 }
 
 /** What is wrong with how a function that does its own work keeps its lock. */
-export function untoldDefects({ goesOnUntold, leadsOn, stopsExtending, neverExtends }: Untold): Defect[] {
+export function untoldDefects({ goesOnUntold, leadsOn, stopsExtending }: Untold): Defect[] {
   const told = [
     [goesOnUntold, GOES_ON],
     [leadsOn, LEADS_ON],
     [stopsExtending, STOPS_EXTENDING],
-    [neverExtends, NEVER_EXTENDS],
   ] as const;
   return told.filter(([isSo]) => isSo).map(([, defect]) => defect);
 }

@@ -43,8 +43,6 @@ export class Trial {
   refusals = 0;
   errors = 0;
   extensions = 0;
-  /** How many extensions of its key were granted, and refused. */
-  readonly extended: { granted: number; refused: number } = { granted: 0, refused: 0 };
   /** An extension was granted though its key had ended: it has set the key again. */
   isRevived = false;
   private untilMs = Number.NaN;
@@ -158,10 +156,6 @@ export class Trial {
     if (operation === 'extend' && answer === 'yes' && this.isGranted && this.isOwnExtension && !this.isAnew) {
       this.isRevived ||= nowMs > this.untilMs + LATE_MS;
       this.untilMs = nowMs + Math.max(this.extensionMs ?? 0, this.ttlMs ?? Number.POSITIVE_INFINITY);
-    }
-    if (operation === 'extend' && this.isOwnExtension) {
-      if (answer === 'yes') this.extended.granted++;
-      else if (answer === 'no') this.extended.refused++;
     }
     // What extends where the key is its own may have set it.
     const isOffer = operation === 'acquire' || (operation === 'extend' && this.asked.has(node));
