@@ -219,7 +219,10 @@ async function overwritten(subject: Runnable, { plan, locks }: Worked): Promise<
   const storedBy = ({ trial }: Attempt): readonly Touch[] =>
     trial === null ? [] : touchesIn(subject.bench, trial, locks, 0).filter(({ stored }) => stored !== null);
   const touches = touchesIn(subject.bench, other, locks, 0);
+  // What need not be there is a cache, or says that work is done.
+  const isThere = (key: string): boolean => subject.bench.stored.some(([, stored]) => stored === key);
   const isStale = ({ key, field, atMs }: Touch): boolean => {
+    if (!isThere(key)) return false;
     const reads = touches.filter((it) => it.stored === null && it.key === key && it.field === field);
     const before = storedBy(first as Attempt).find((it) => it.key === key && it.field === field);
     const isBefore = (it: Touch): boolean => before !== undefined && it.atMs < before.atMs;

@@ -2,6 +2,7 @@ import { replayLibraries } from '../libraries/run.js';
 import type { Fault, Schedule } from '../scenarios/index.js';
 import { InputError } from '../scenarios/input-error.js';
 import { functionDefects } from './beside.js';
+import type { Defect } from './defect.js';
 import { serversIn } from './environment.js';
 import { examine, type Seen } from './examine.js';
 import { looksAtForm } from './forms.js';
@@ -23,6 +24,7 @@ import { MOST_NODES, NotGivenError, notFound, OptimisticError, reasonOf, UNRELEA
 import { type Attempt, calm, factoryFor, rehearse, use } from './rehearsal.js';
 import type { Hints } from './result.js';
 import { isAdded, type Said } from './said.js';
+import { LOOKS_BEFORE, STALE_READ } from './shown-defects.js';
 import { withStored } from './stored.js';
 import { isTaker, openersIn, Surface } from './surface.js';
 import { FIRST_TTL_MS } from './units.js';
@@ -78,8 +80,11 @@ export async function understand(bench: Bench, hints: Hints): Promise<FoundLock>
 
 /** The same with what the other functions of the file do under their locks. */
 async function withOthers(bench: Bench, found: FoundLock, plans: readonly Plan[]): Promise<FoundLock> {
+  const { shown } = found.seen;
   const others = await functionDefects({ ...found, bench }, plans);
-  return { ...found, seen: { ...found.seen, shown: [...found.seen.shown, ...others] } };
+  // What is only looked for before the lock is not read again either.
+  const isSaid = ({ id }: Defect): boolean => id === STALE_READ.id && shown.some((it) => it.id === LOOKS_BEFORE.id);
+  return { ...found, seen: { ...found.seen, shown: [...shown, ...others.filter((it) => !isSaid(it))] } };
 }
 
 /** Whether it is kept from others by a file, and what that exports releases it, which could not be used. */

@@ -143,7 +143,7 @@ async function worked(
   const later: string[] = [];
   const signals = new Set<AbortSignal>();
   const isWorking = (): boolean => current.owner?.name === 'c1' && heldNow(bench) !== null;
-  let isOtherSlow = true;
+  let isOtherSlow = trouble === 'cut';
   const takes = async (): Promise<void> => {
     if (current.owner?.name === 'c2' && isOtherSlow) {
       // It has the lock when the first one is back.
