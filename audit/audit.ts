@@ -28,7 +28,6 @@ import { firstLineOf, Program } from './program.js';
 import { endsOtherwise, MOST_NODES, reasonOf } from './refusal.js';
 import { type AuditPlan, type AuditResult, CLIENT_KINDS, type ClientKind, type Finding, type Hints } from './result.js';
 import { type Failing, type Searched, searchAudit } from './search.js';
-import { STALE_READ } from './shown-defects.js';
 import { signatureFor } from './signatures.js';
 import { bodyIn, filesIn } from './stored.js';
 import { isCache } from './targeted.js';
@@ -45,7 +44,7 @@ export type Tell = (news: { readonly doing: string; readonly done: number; reado
 export const AUDIT_REPLAY = '<replay>';
 
 /** Defects that make a cache ask its source twice, or not until its guard expires, and no more. */
-const HARMLESS_IN_CACHES: readonly string[] = [WITHOUT_KEY.id, LETS_TASKS_IN.id, STALE_READ.id, 'kept-on-error'];
+const HARMLESS_IN_CACHES: readonly string[] = [WITHOUT_KEY.id, LETS_TASKS_IN.id, 'kept-on-error'];
 
 const MOST_FINDINGS = 3;
 const MOST_SHRINKING = 400;
