@@ -52,6 +52,8 @@ export async function functionDefects(subject: Runnable, plans: readonly Plan[])
   const { nodes, admits, counts } = subject.how;
   if (nodes > 1 || admits > 1 || counts) return [];
   const functions = functionsIn(plans, subject.how.plan);
+  // What looks like work that it is handed may be a part of its own.
+  const handed = plans.filter(({ use }) => use === 'with').map((it): Plan => ({ ...it, use: 'handler' }));
   const found = [...(functions.length > 1 ? await lostChanges(subject, functions) : [])];
   for (const plan of functions) {
     const own = await withData(subject, plan);
@@ -68,6 +70,10 @@ export async function functionDefects(subject: Runnable, plans: readonly Plan[])
     if (defect === null) continue;
     found.push({ ...defect, where: whereOf(subject.bench.program, plan) });
     break;
+  }
+  for (const plan of functionsIn(handed, subject.how.plan)) {
+    const stale = await staleRead(await withData(subject, plan), plan);
+    if (stale !== null) found.push({ ...stale, where: whereOf(subject.bench.program, plan) });
   }
   return found;
 }

@@ -108,7 +108,8 @@ async function inParts(
  */
 async function exceedsTtl(subject: Runnable, plan: Plan): Promise<Defect | null> {
   const { bench } = subject;
-  if (speaksOfFencing(bench)) return null;
+  // A guard of a period does not promise to last for as long as the work.
+  if (speaksOfFencing(bench) || !subject.how.releases) return null;
   /** Calls that are not awaited yet, with their limits. */
   const waiting: { readonly name: string; readonly signals: readonly AbortSignal[] }[] = [];
   let late: { readonly name: string; readonly afterMs: number } | null = null;
