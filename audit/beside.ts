@@ -1,4 +1,5 @@
 import type { Fault } from '../scenarios/index.js';
+import { isWork } from './called.js';
 import { getsInBeside, usesBeside, worksBeside, worksUnasked } from './calls-at-once.js';
 import type { Defect } from './defect.js';
 import { staleStore } from './handed-store.js';
@@ -9,6 +10,7 @@ import { partDefect } from './parts.js';
 import { nameOfPlan, type Plan, type Understood, whereOf } from './plan.js';
 import { type Played, played } from './played.js';
 import { type Attempt, calm, delayed, REST_MS, rehearse, use } from './rehearsal.js';
+import type { Said } from './said.js';
 import {
   DROPS_TTL,
   keyTooNarrow,
@@ -19,7 +21,7 @@ import {
   valueOfProcess,
 } from './shown-defects.js';
 import { withStored } from './stored.js';
-import { keptLate, type Runnable, releasesUncommitted } from './targeted.js';
+import { keptLate, type Runnable } from './targeted.js';
 import { isSameValue, type Touch, touchesIn } from './touches.js';
 
 /** What a function does with Redis under its lock, as one of its runs shows. */
@@ -78,10 +80,17 @@ export async function functionDefects(subject: Runnable, plans: readonly Plan[])
   return found;
 }
 
-/** Whether a function takes and releases the lock within a transaction. */
+/** Whether a function takes and releases the lock within one transaction, and works in between. */
 async function uncommitted(subject: Runnable, plan: Plan): Promise<Defect | null> {
   const [own] = await played(subject, [{ plan, atMs: 10 }]);
-  return subject.how.releases && own !== undefined && releasesUncommitted(own) ? RELEASES_UNCOMMITTED : null;
+  if (own?.trial == null) return null;
+  const { sent, key, calls, worksAfter, transactions } = own.trial;
+  const of = (operation: Said['operation']): number =>
+    sent.findIndex((it) => it.operation === operation && it.key === key);
+  const [acquired, released] = [of('acquire'), of('release')];
+  const works = worksAfter.some((after, i) => after > acquired && after <= released && isWork(calls[i] ?? ''));
+  const isWithin = transactions.some(({ from, to }) => from <= acquired && to > released);
+  return works && isWithin ? RELEASES_UNCOMMITTED : null;
 }
 
 /** Whether a function sets its key again without a TTL, where the lock by itself does not. */
@@ -157,9 +166,8 @@ async function ofTwoCalls({ ttlMs, parts, plays }: TwoProcesses): Promise<Defect
     return worksBeside(one, another, ttlMs / 2) ? null : LETS_CALLS_IN;
   }
   const times = [CONNECTED_MS, CONNECTED_MS + 0.5] as const;
+  if (worksUnasked(await plays([times[0], times[0] + ttlMs / 8], [], undefined, true))) return LETS_CALLS_IN;
   const atOnce = await plays(times, [], undefined, true);
-  const later = await plays([times[0], times[0] + ttlMs / 8], [], undefined, true);
-  if (worksUnasked(later)) return LETS_CALLS_IN;
   if (usesBeside(atOnce) && !usesBeside(await plays([times[0]], [times[1]]))) return LETS_CALLS_IN;
   const value = first?.trial?.value ?? '';
   if (value !== '' && value === second?.trial?.value) {
@@ -187,10 +195,7 @@ async function lostChanges(subject: Runnable, functions: readonly Plan[]): Promi
 /** The exported functions that do work of their own, each once. */
 function functionsIn(plans: readonly Plan[], { path, open = null, begin = [] }: Plan): readonly Plan[] {
   const idOf = (it: Plan): string => JSON.stringify([it.path, it.take]);
-  const isOwn = ({ use, path: [first] }: Plan): boolean =>
-    first?.kind === 'export' && use !== 'pair' && use !== 'script';
-  // What looks like work that it is handed may be a part of its own.
-  const own = plans.filter(isOwn).map((it): Plan => ({ ...it, use: 'handler' }));
+  const own = plans.filter((it) => it.use === 'handler' && it.path[0]?.kind === 'export');
   const all = own.filter((it, i) => own.findIndex((other) => idOf(other) === idOf(it)) === i).slice(0, MOST_FUNCTIONS);
   const isBeside = (it: Plan): boolean => JSON.stringify(it.path) === JSON.stringify(path);
   return all.map((it) => ({ ...it, begin, open: isBeside(it) ? open : null }));

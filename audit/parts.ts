@@ -108,8 +108,7 @@ async function inParts(
  */
 async function exceedsTtl(subject: Runnable, plan: Plan): Promise<Defect | null> {
   const { bench } = subject;
-  // A guard of a period does not promise to last for as long as the work.
-  if (speaksOfFencing(bench) || !subject.how.releases) return null;
+  if (speaksOfFencing(bench)) return null;
   /** Calls that are not awaited yet, with their limits. */
   const waiting: { readonly name: string; readonly signals: readonly AbortSignal[] }[] = [];
   let late: { readonly name: string; readonly afterMs: number } | null = null;
@@ -137,18 +136,11 @@ const MORE_SHARE = 1.1;
 
 /** The longest timer that a function sets while it has the lock, ms; 0 for none. */
 async function longestTimer(subject: Runnable, plan: Plan): Promise<number> {
-  const { setTimeout: simulated } = globalThis;
   let longestMs = 0;
-  const noting = (callback: (...given: unknown[]) => void, ms: number = 0, ...given: unknown[]): NodeJS.Timeout => {
-    if (heldNow(subject.bench) !== null) longestMs = Math.max(longestMs, ms);
-    return simulated(callback, ms, ...given);
+  const timed = (delayMs: number): void => {
+    if (heldNow(subject.bench) !== null) longestMs = Math.max(longestMs, delayMs);
   };
-  globalThis.setTimeout = Object.assign(noting, simulated) as typeof setTimeout;
-  try {
-    await once(subject, plan, {});
-  } finally {
-    globalThis.setTimeout = simulated;
-  }
+  await once(subject, plan, { timed });
   return longestMs;
 }
 

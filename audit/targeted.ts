@@ -16,7 +16,6 @@ import {
   REENTERS,
   RELEASES_HUNG_UP,
   RELEASES_UNAWAITED,
-  RELEASES_UNCOMMITTED,
   UNHEEDED,
   UNHEEDED_XX,
 } from './shown-defects.js';
@@ -53,7 +52,7 @@ export async function targetedDefects(subject: Subject): Promise<readonly Defect
     [used !== 'pair' && how.releases && isSingle, () => repeatsAfterWait(subject)],
     [used === 'handler' && how.releases && isSingle && !subject.bench.finds, () => looksOnlyBefore(subject)],
   ];
-  const found: Defect[] = how.releases && releasesUncommitted(subject.alone) ? [RELEASES_UNCOMMITTED] : [];
+  const found: Defect[] = [];
   for (const [isAbout, shown] of shows) {
     const defect = isAbout ? await shown() : null;
     if (defect !== null) found.push(defect);
@@ -136,17 +135,6 @@ function storesReleased({ bench }: Subject, trial: Trial, releasedMs: number, le
   const read = touchesIn(bench, trial, locks).filter(({ stored }) => stored === null);
   const later = touchesIn(bench, trial, locks, releasedMs + 1, true);
   return later.some((it) => it.stored !== null && it.atMs <= leftMs && read.some((before) => isSameValue(before, it)));
-}
-
-/** Whether it acquires and releases the lock within one transaction, and works in between. */
-export function releasesUncommitted({ trial }: Pick<Attempt, 'trial'>): boolean {
-  if (trial === null) return false;
-  const { sent, key, calls, worksAfter, transactions } = trial;
-  const of = (operation: Said['operation']): number =>
-    sent.findIndex((it) => it.operation === operation && it.key === key);
-  const [acquired, released] = [of('acquire'), of('release')];
-  const works = worksAfter.some((after, i) => after > acquired && after <= released && isWork(calls[i] ?? ''));
-  return works && transactions.some(({ from, to }) => from <= acquired && to > released);
 }
 
 /** Whether an acquisition that has timed out continues to ask, acquires the lock later, and does not release it. */
