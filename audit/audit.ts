@@ -16,7 +16,7 @@ import type { Schedule } from '../scenarios/index.js';
 import { InputError } from '../scenarios/input-error.js';
 import { loadLua } from '../wire/index.js';
 import { promiseOf } from './cases.js';
-import { causeOf, isOfEnd, LETS_TASKS_IN, lastGone, OVERWRITES, WITHOUT_KEY } from './causes.js';
+import { causeOf, isOfEnd, LETS_TASKS_IN, lastGone, WITHOUT_KEY } from './causes.js';
 import { clientKindIn, keepClassesOfNodeRedis, loadClient } from './clients.js';
 import { type Defect, EXCLUSION } from './defect.js';
 import { defectsOf } from './diagnosis.js';
@@ -193,8 +193,7 @@ async function findingOf(
   // What deletes the key of a later try of its own is no release that deletes another's.
   const isOwn = cause?.id === 'reused-token' && !(defect !== undefined && OF_VALUES.includes(defect.id));
   // What says by the clock until when it is held has told its work, and two tasks of a process need lose nothing.
-  const isOther =
-    cause !== null && ([LETS_TASKS_IN.id, OVERWRITES.id].includes(cause.id) || isOfEnd(cause, shown, played));
+  const isOther = cause !== null && (cause.id === LETS_TASKS_IN.id || isOfEnd(cause, shown, played));
   const known = isOwn || (isOther && defect?.id === 'silent-loss') ? cause : (defect ?? cause);
   const sent =
     (defect?.verb === undefined ? null : lineOf(played, defect.verb)) ??

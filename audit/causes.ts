@@ -48,8 +48,7 @@ const DELETES_LATE: Cause = {
     "it deletes a key that another process has: its release runs when its own key has expired, and does not compare all that tells one lock from another's",
   fix: 'store a random token for each acquisition, and delete the key only where its whole value is that token',
 };
-/** A command sets a key that another process has. */
-export const OVERWRITES: Cause = {
+const OVERWRITES: Cause = {
   id: 'overwrites',
   sentence: 'it overwrites the key of another process, which still works under it',
   fix: 'set the key only where there is none: SET key token NX PX ttl',

@@ -34,7 +34,7 @@ export function becomesOf(
   given: readonly unknown[],
   it: (...told: readonly unknown[]) => unknown,
 ): Handed {
-  const [, first = ''] = FIRST.exec(Function.prototype.toString.call(it)) ?? [];
+  const first = firstOf(it);
   if (/^_?(?:e|er|err|error|ex|\w*Err|\w*Error)$/.test(first)) return given.at(-1) === it ? 'called-back' : null;
   if (RUNS.test(path)) return 'run';
   const isEvent = given.some((one) => typeof one === 'string' && OF_ITSELF.test(one));

@@ -11,6 +11,7 @@ import type { Said } from './said.js';
 import { forgetting, IS_DONE, LOSES_FAILED } from './shown-defects.js';
 import type { Subject } from './targeted.js';
 import { markIn } from './touches.js';
+import type { Trial } from './wire.js';
 
 /** Nobody means to hold a lock for so long, ms. */
 const LONG_MS = 86_400_000;
@@ -148,9 +149,13 @@ async function losesFailed(subject: Subject): Promise<readonly Defect[]> {
   // What is done once in a period may be left undone on purpose; a request is of something.
   if (failed?.key === other?.key) return [];
   const isFailed = failed?.isGranted === true && (failed.status ?? 0) >= 500 && failed.works.some(isWork);
-  const status = again?.status ?? 0;
-  const isDone = again?.isGranted === false && status >= 200 && status < 300 && !again.calls.some(isWork);
+  const isDone = again?.isGranted === false && hasSucceeded(again) && !again.calls.some(isWork);
   return isFailed && isDone ? [LOSES_FAILED] : [];
+}
+
+/** Whether a request was answered by 2xx. */
+function hasSucceeded({ status }: Trial): boolean {
+  return status !== null && status >= 200 && status < 300;
 }
 
 /** A request that has failed is sent again after this, ms. */
@@ -163,9 +168,8 @@ const KEEPS_OWN_TTL = /\bkeepttl\b/i;
 /** Whether a request marks its work as done in its key, and that ends as soon as the key would have without. */
 function forgetsDone({ bench, alone: { trial } }: Subject): readonly Defect[] {
   if (trial?.ttlMs == null || trial.ttlMs >= SHORTEST_MARK_MS) return [];
-  const isResponse = trial.status !== null && trial.status >= 200 && trial.status < 300;
   const mark = markIn(bench, trial);
-  if (!isResponse || mark === null || !IS_DONE.test(mark)) return [];
+  if (!hasSucceeded(trial) || mark === null || !IS_DONE.test(mark)) return [];
   const later = trial.sent.filter(({ atMs }) => atMs >= trial.grantedMs);
   const keeps = later.some((it) => KEEPS_OWN_TTL.test(it.verb === 'script' ? textIn(bench, it) : it.words.join(' ')));
   return keeps ? [forgetting(mark, trial.ttlMs)] : [];

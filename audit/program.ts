@@ -8,7 +8,7 @@ import { InputError } from '../scenarios/input-error.js';
 import { LATCH, noteLatch, withLatches } from './latches.js';
 import { provideNewer, withoutEffects } from './outside.js';
 import { readSource, type Shape, type SourceFile } from './shapes.js';
-import { checksSignatures, withOneSignature } from './signatures.js';
+import { signatureFor, withOneSignature } from './signatures.js';
 import { takeTexts } from './texts.js';
 
 /** What a module exports. */
@@ -190,12 +190,9 @@ export class Program {
     try {
       const namespace: Exports = await import(resolved);
       if (CLIENTS.test(request)) takeTexts(namespace);
-      const isSigning = /^(?:node:)?crypto$/.test(request) && checksSignatures(this.texts);
-      const stood = isSigning
-        ? withOneSignature(namespace)
-        : isBuiltin
-          ? withoutEffects(request, namespace)
-          : namespace;
+      const signs = /^(?:node:)?crypto$/.test(request) && signatureFor(this.texts) !== null;
+      const stand = signs ? withOneSignature(namespace) : withoutEffects(request, namespace);
+      const stood = isBuiltin ? stand : namespace;
       return { namespace: stood, exports: stood === namespace ? requireOr(request, from, namespace) : stood };
     } catch (error) {
       throw new InputError(`${name} imports ${request}, which cannot be loaded: ${firstLineOf(error)}`, {

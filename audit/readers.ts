@@ -119,15 +119,7 @@ const addedBetween = ([looks, adds]: readonly [string, string]): Pick<Defect, 'i
 
 /** What is wrong with how readers and writers wait for each other. */
 export function leavingDefects({ ignores, leavesAll, leavesLate, addsLate }: TwoReaders): Defect[] {
-  const about =
-    ignores !== null
-      ? IGNORES[ignores]
-      : leavesAll
-        ? FOR_ALL
-        : leavesLate
-          ? LATE
-          : addsLate !== null
-            ? addedBetween(addsLate)
-            : null;
+  const leaves = leavesAll ? FOR_ALL : leavesLate ? LATE : null;
+  const about = (ignores && IGNORES[ignores]) ?? leaves ?? (addsLate && addedBetween(addsLate));
   return about === null ? [] : [{ ...about, brings: ['belief'], property: 'mutual-exclusion', isShown: true }];
 }

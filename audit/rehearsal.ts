@@ -61,6 +61,8 @@ export interface Ways {
   readonly planOf?: (process: string) => Plan;
   /** The client of a request disconnects when the work has begun. */
   readonly hangsUp?: boolean;
+  /** Receives how long each timer takes that a process sets, ms. */
+  readonly timed?: (delayMs: number) => void;
   /** Calls of one process overlap, and are told apart. */
   readonly apart?: boolean;
   /** The first process acquires again in the context of its work, so long after its release, ms. */
@@ -143,6 +145,7 @@ export async function rehearse(
   };
   bench.wire.naturally = ways.naturally ?? false;
   bench.wire.tellsApart = ways.apart ?? false;
+  bench.wire.timed = ways.timed ?? null;
   calls.takes = ways.takes ?? null;
   calls.elements = ways.elements ?? 1;
   calls.number = ways.number ?? null;
@@ -170,8 +173,7 @@ export async function rehearse(
     await replayLibraries(factory, withReplica(bench.program, schedule));
   } finally {
     for (const [sha, text] of factory.scripts) bench.scripts.set(sha, text);
-    bench.wire.naturally = false;
-    bench.wire.tellsApart = false;
+    bench.wire.reset();
     calls.heard = null;
     calls.ran = null;
     calls.takes = null;
@@ -242,14 +244,13 @@ function watchedCalls(
   lock: LockUnderTest,
   attempts: Attempt[],
   { wire }: Bench,
-  { throws = false, looks = false, hangsUp = false, apart = false, reentersAfterMs }: Ways,
+  { throws = false, looks = false, hangsUp = false, reentersAfterMs }: Ways,
 ): Pick<LockUnderTest, 'acquire' | 'release'> {
   const nowMs = (): number => current.owner?.wallMs() ?? Number.NaN;
   return {
     async acquire(resource, ttlMs) {
       const process = current.owner;
-      const ask = (): unknown => lock.acquire?.(resource, ttlMs);
-      const asked = apart ? wire.apart(process, ask) : ask();
+      const asked = wire.apart(process, () => lock.acquire?.(resource, ttlMs));
       const attempt: Attempt = {
         client: process?.name ?? '',
         trial: process === null ? null : wire.trialOf(process),

@@ -62,10 +62,9 @@ export function responseOf(): ResponseStub {
       if (Object.hasOwn(fields, name)) return fields[name];
       const own: unknown = Reflect.get(events, name);
       if (typeof own === 'function') return (...given: readonly unknown[]) => own.apply(events, given);
-      if (SENDS.includes(name) && name !== 'sendStatus') return end;
       return (status: unknown) => {
         if (SETS_STATUS.includes(name) && typeof status === 'number') fields.statusCode = status;
-        return name === 'sendStatus' ? end() : it;
+        return SENDS.includes(name) ? end() : it;
       };
     },
   });

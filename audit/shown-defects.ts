@@ -29,7 +29,7 @@ export const RELEASES_UNCOMMITTED: Defect = {
 export const LOSES_FAILED: Defect = {
   id: 'kept-on-error',
   sentence:
-    'it keeps its key when the work fails, and answers with an error: whoever retries the request is told that it is a duplicate of one that was handled (2xx), and the work is never done',
+    'it keeps its key when the work fails, and answers with an error: when the request is sent again, the answer is that of a duplicate (2xx), and the work is never done',
   fix: 'delete the key where the work has failed, and store that it is done only then',
   brings: [],
   property: 'bounded-key-lifetime',

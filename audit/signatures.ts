@@ -11,11 +11,6 @@ const CHECKS = /['"`][\w-]*(?:signature|hmac)[\w-]*['"`]/i;
 const MADE = /\bcreateHmac\(\s*['"`](\w+)['"`]/;
 const BYTE = 0xa5;
 
-/** Whether files check the signature of a request. */
-export function checksSignatures(texts: readonly string[]): boolean {
-  return texts.some((it) => MADE.test(it) && CHECKS.test(it));
-}
-
 /** The signature that a request has in its header, as files read it; `null` where they check none. */
 export function signatureFor(texts: readonly string[]): string | null {
   const text = texts.find((it) => MADE.test(it) && CHECKS.test(it));

@@ -60,9 +60,15 @@ export function requiredValue(
   text: string,
   number: number = 1,
 ): string | number | readonly unknown[] | undefined {
-  if (calls.signature !== null && isSignature(name)) return calls.signature;
+  const signature = signatureAt(name);
+  if (signature !== null) return signature;
   const type = calls.types.get(name);
   return type === undefined ? undefined : type === 'string' ? text : type === 'number' ? number : elements(text);
+}
+
+/** The signature of a request, where a header or a property of this name has it; else `null`. */
+function signatureAt(name: unknown): string | null {
+  return typeof name === 'string' && isSignature(name) ? calls.signature : null;
 }
 
 function nameIn(expression: string, text: string): string | null {
@@ -116,8 +122,8 @@ export function unknownValue(
     // What is done for each of a list is done for its elements.
     if (method !== '' && typeof told[0] === 'function' && !isUnknown(told[0]))
       return Reflect.apply(Reflect.get(Array.prototype, method), elements(text), told);
-    const [asked] = told;
-    if (calls.signature !== null && typeof asked === 'string' && isSignature(asked)) return calls.signature;
+    const signature = signatureAt(told[0]);
+    if (signature !== null) return signature;
     const handed = told.findLast((it): it is AnyFunction => typeof it === 'function' && !isUnknown(it));
     const becomes = handed === undefined ? null : becomesOf(path, told, handed);
     if (handed !== undefined && becomes === 'run') return runs(path, handed, text);

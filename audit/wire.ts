@@ -259,6 +259,8 @@ export class Wire implements Tap {
   private readonly calls = new AsyncLocalStorage<{ trial: Trial | null; readonly process: ProcessContext | null }>();
   /** Calls of one process are told apart: their clients are connected before the first. */
   tellsApart = false;
+  /** Receives how long each timer takes that a process sets, ms. */
+  timed: ((delayMs: number) => void) | null = null;
   /** Nothing is kept back. */
   naturally = false;
   /** What adds one to those who have a key acquires. */
@@ -278,9 +280,22 @@ export class Wire implements Tap {
     return trial;
   }
 
-  /** Makes a call of a process that may have others under way: what it awaits is told from what they do. */
+  /** Makes a call of a process: where it may have others under way, what it awaits is told from what they do. */
   apart<T>(process: ProcessContext | null, call: () => T): T {
-    return this.calls.run({ trial: null, process }, call);
+    return this.tellsApart ? this.calls.run({ trial: null, process }, call) : call();
+  }
+
+  /** A rehearsal is over: what the next one tells, it says itself. */
+  reset(): void {
+    this.naturally = false;
+    this.tellsApart = false;
+    this.timed = null;
+    // Each promise costs more while it is on.
+    this.calls.disable();
+  }
+
+  timer(_: ProcessContext, delayMs: number): void {
+    this.timed?.(delayMs);
   }
 
   /** That of the call that is under way, where calls are told apart. */

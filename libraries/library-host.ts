@@ -113,6 +113,7 @@ export abstract class LibraryHost extends ClientProcess implements LibraryProces
   }
 
   setTimer(callback: () => void, delayMs: number, repeat: boolean): OwnedTimer {
+    this.session.tap?.timer?.(this, delayMs);
     return this.timers.set(callback, localTime(this.monotonicUs()), delayMs * 1000, repeat);
   }
 
@@ -121,8 +122,7 @@ export abstract class LibraryHost extends ClientProcess implements LibraryProces
   }
 
   setImmediate(callback: () => void): OwnedTimer {
-    const { origins } = this.session;
-    return this.timers.setImmediate(origins === null ? callback : origins.keep(callback));
+    return this.timers.setImmediate(this.session.origins?.keep(callback) ?? callback);
   }
 
   /** From the schedule's jitter, so that a replay draws the same, and apart in the last digits for tokens made of it. */

@@ -21,6 +21,8 @@ export interface SentCommands extends Asked {
 export interface Tap {
   /** Whether a command that sets a key is about another one than that of the lock. Default: none is. */
   isAside?(words: readonly string[], meaning: Meaning, process: ProcessContext): boolean;
+  /** A process sets a timer. */
+  timer?(process: ProcessContext, delayMs: number): void;
   /** Commands leave a process. */
   sent(sent: SentCommands): void;
   /** A process is about to read an answer. */
