@@ -1,16 +1,5 @@
-import { mkdtempSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { auditFile } from './audit.js';
-
-/** The ids of what using a lock with nothing in its way says of it, and so many runs. */
-async function idsOf(text: string, runs = 0): Promise<string[]> {
-  const path = join(mkdtempSync(join(tmpdir(), 'lockstep-audit-')), 'lock.ts');
-  writeFileSync(path, text);
-  const { findings } = await auditFile({ path, runs, seed: '', budgetMs: 20_000 }, () => {});
-  return findings.map(({ id }) => id);
-}
+import { idsOf } from './testing/audited.js';
 
 const HEAD = `import { randomBytes, randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';

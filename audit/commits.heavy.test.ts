@@ -1,16 +1,5 @@
-import { mkdtempSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { auditFile } from './audit.js';
-
-/** What using a file shows; nothing is searched. */
-async function idsOf(text: string): Promise<string[]> {
-  const path = join(mkdtempSync(join(tmpdir(), 'lockstep-audit-')), 'lock.ts');
-  writeFileSync(path, text);
-  const { findings } = await auditFile({ path, runs: 0, seed: '', budgetMs: 1_000 }, () => {});
-  return findings.map(({ id }) => id);
-}
+import { idsOf } from './testing/audited.js';
 
 const HEAD = `import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
@@ -103,6 +92,7 @@ it.each([
 /** Its client is made by another function of the file, which adds commands to it. */
 const ADDS_COMMANDS = `import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
+declare module 'ioredis' { interface RedisCommander<Context> { unlock(key: string, token: string): Promise<number> } }
 export function stockRedis(url = process.env.REDIS_URL!): Redis {
   const redis = new Redis(url);
   redis.defineCommand('unlock', { numberOfKeys: 1, lua: "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0" });
@@ -111,7 +101,7 @@ export function stockRedis(url = process.env.REDIS_URL!): Redis {
 export async function count({ redis, scale }: { redis: Redis; scale: { read(bin: string): Promise<number> } }, bin: string): Promise<number> {
   const [key, token] = ['bin:' + bin, randomUUID()];
   if ((await redis.set(key, token, 'PX', 9000, 'NX')) !== 'OK') throw new Error('busy');
-  try { return await scale.read(bin); } finally { await (redis as any).unlock(key, token); }
+  try { return await scale.read(bin); } finally { await redis.unlock(key, token); }
 }`;
 
 it('hands over the client that the file makes where that has commands of its own', async () => {

@@ -1,15 +1,5 @@
-import { mkdtempSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { auditFile } from './audit.js';
-
-async function idsOf(text: string): Promise<string[]> {
-  const path = join(mkdtempSync(join(tmpdir(), 'lockstep-audit-')), 'lock.mjs');
-  writeFileSync(path, text);
-  const { findings } = await auditFile({ path, runs: 0, seed: '', budgetMs: 1_000 }, () => {});
-  return findings.map(({ id }) => id);
-}
+import { idsOfModule as idsOf } from './testing/audited.js';
 
 /** Speaks to Redis by itself, over one connection; `late` is done with a command that has not been answered for `waitMs`. */
 const socketLock = (late: string, waitMs = 700): string => `import net from 'node:net';

@@ -1,16 +1,5 @@
-import { mkdtempSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { auditFile } from './audit.js';
-
-/** What using a lock without faults finds; nothing is searched. */
-async function idsOf(text: string): Promise<string[]> {
-  const path = join(mkdtempSync(join(tmpdir(), 'lockstep-audit-')), 'lock.ts');
-  writeFileSync(path, text);
-  const { findings } = await auditFile({ path, runs: 0, seed: '', budgetMs: 1_000 }, () => {});
-  return findings.map(({ id }) => id);
-}
+import { idsOf } from './testing/audited.js';
 
 /** Books an event that may come twice: `looks` before it waits for the lock, `inside` it, and appends by this method. */
 const booking = (looks: string, inside: string, append = 'append'): string => `import { randomUUID } from 'node:crypto';

@@ -1,15 +1,5 @@
-import { mkdtempSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { auditFile } from './audit.js';
-
-async function idsOf(text: string): Promise<string[]> {
-  const path = join(mkdtempSync(join(tmpdir(), 'lockstep-audit-')), 'lock.mjs');
-  writeFileSync(path, text);
-  const { findings } = await auditFile({ path, runs: 0, seed: '', budgetMs: 20_000 }, () => {});
-  return findings.map(({ id }) => id);
-}
+import { idsOfModule as idsOf } from './testing/audited.js';
 
 /** A transfer between two accounts, whose locks are taken in this order, and waited for so often. */
 const transfer = (order: string, tries: number): string => `import { randomUUID } from 'node:crypto';

@@ -1,16 +1,8 @@
-import { existsSync, mkdtempSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { auditFile } from './audit.js';
-
-/** What using a lock without faults finds; nothing is searched. */
-async function saidOf(text: string): Promise<{ readonly understood: string; readonly ids: string[] }> {
-  const path = join(mkdtempSync(join(tmpdir(), 'lockstep-audit-')), 'lock.ts');
-  writeFileSync(path, text);
-  const { findings, understood } = await auditFile({ path, runs: 0, seed: '', budgetMs: 1_000 }, () => {});
-  return { understood: understood.join('\n'), ids: findings.map(({ id }) => id) };
-}
+import { audited as saidOf } from './testing/audited.js';
 
 const HEAD = `import { randomUUID } from 'node:crypto';
 import Redis from 'ioredis';

@@ -1,8 +1,5 @@
-import { mkdtempSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { auditFile } from './audit.js';
+import { audited } from './testing/audited.js';
 
 /** Whether anybody reads, as a script asks. */
 const THERE = "redis.call('exists', KEYS[1]) == 1";
@@ -50,11 +47,9 @@ it.each([
     ['readers-share-counter'],
   ],
 ])('knows by two readers one that %s', async (_, text, ids) => {
-  const path = join(mkdtempSync(join(tmpdir(), 'lockstep-audit-')), 'lock.ts');
-  writeFileSync(path, text);
-  const { findings, understood } = await auditFile({ path, runs: 0, seed: '', budgetMs: 1_000 }, () => {});
-  expect(understood.join()).toContain('is for those who only read');
-  expect(findings.map(({ id }) => id)).toEqual(ids);
+  const found = await audited(text);
+  expect(found.understood).toContain('is for those who only read');
+  expect(found.ids).toEqual(ids);
 });
 
 /** A reader that looks for a writer and adds itself for `leaseMs`, in so many steps. */
@@ -91,9 +86,7 @@ it.each([
     [],
   ],
 ])('judges a reader that enters by %s', async (_, enter, ids) => {
-  const path = join(mkdtempSync(join(tmpdir(), 'lockstep-audit-')), 'lock.ts');
-  writeFileSync(path, entering(enter));
-  const { findings, understood } = await auditFile({ path, runs: 0, seed: '', budgetMs: 1_000 }, () => {});
-  expect(understood.join()).toContain('is for those who only read');
-  expect(findings.map(({ id }) => id)).toEqual(ids);
+  const found = await audited(entering(enter));
+  expect(found.understood).toContain('is for those who only read');
+  expect(found.ids).toEqual(ids);
 });

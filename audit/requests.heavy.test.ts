@@ -1,16 +1,5 @@
-import { mkdtempSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { auditFile } from './audit.js';
-
-/** What using a file shows, and how it was understood; nothing is searched. */
-async function audited(text: string): Promise<{ readonly ids: readonly string[]; readonly understood: string }> {
-  const path = join(mkdtempSync(join(tmpdir(), 'lockstep-audit-')), 'lock.ts');
-  writeFileSync(path, text);
-  const { findings, understood } = await auditFile({ path, runs: 0, seed: '', budgetMs: 1_000 }, () => {});
-  return { ids: findings.map(({ id }) => id), understood: understood.join(' ') };
-}
+import { audited } from './testing/audited.js';
 
 const HEAD = `import { createHmac, randomUUID, timingSafeEqual } from 'node:crypto';
 import { Redis } from '@upstash/redis';

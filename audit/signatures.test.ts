@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { expect, it } from 'vitest';
-import { checksSignatures, isSignature, signatureFor, withOneSignature } from './signatures.js';
+import { isSignature, signatureFor, withOneSignature } from './signatures.js';
 
 /** What a file has to say to read the header of a signed request. */
 const reads = (algorithm: string, rest: string): string =>
@@ -20,7 +20,6 @@ it.each([
 
 it('leaves a file alone that signs nothing that it is sent', () => {
   const text = "const key = createHmac('sha256', salt).update(email).digest('hex');";
-  expect(checksSignatures([text])).toBe(false);
   expect(signatureFor([text])).toBeNull();
 });
 

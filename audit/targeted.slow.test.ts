@@ -1,16 +1,5 @@
-import { mkdtempSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { auditFile } from './audit.js';
-
-/** The ids of what single schedules say of a lock, and of what so many runs find. */
-async function idsOf(text: string, runs = 0): Promise<string[]> {
-  const path = join(mkdtempSync(join(tmpdir(), 'lockstep-audit-')), 'lock.mjs');
-  writeFileSync(path, text);
-  const { findings } = await auditFile({ path, runs, seed: '', budgetMs: 20_000 }, () => {});
-  return findings.map(({ id }) => id);
-}
+import { idsOfModule as idsOf } from './testing/audited.js';
 
 const HEAD = `import { randomUUID } from 'node:crypto';
 import { AsyncLocalStorage } from 'node:async_hooks';

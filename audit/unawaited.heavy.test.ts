@@ -1,16 +1,5 @@
-import { mkdtempSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { auditFile } from './audit.js';
-
-/** What using a file shows; nothing is searched. */
-async function idsOf(text: string): Promise<string[]> {
-  const path = join(mkdtempSync(join(tmpdir(), 'lockstep-audit-')), 'lock.ts');
-  writeFileSync(path, text);
-  const { findings } = await auditFile({ path, runs: 0, seed: '', budgetMs: 1_000 }, () => {});
-  return findings.map(({ id }) => id);
-}
+import { idsOf } from './testing/audited.js';
 
 const HEAD = `import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';

@@ -1,16 +1,5 @@
-import { mkdtempSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { auditFile } from './audit.js';
-
-/** The ids of what using a lock with nothing in its way says of it; nothing is searched. */
-async function idsOf(text: string): Promise<string[]> {
-  const path = join(mkdtempSync(join(tmpdir(), 'lockstep-audit-')), 'lock.ts');
-  writeFileSync(path, text);
-  const { findings } = await auditFile({ path, runs: 0, seed: '', budgetMs: 1_000 }, () => {});
-  return findings.map(({ id }) => id);
-}
+import { idsOf } from './testing/audited.js';
 
 /** Extends its lock while it encodes: `lost` is done where that has failed, `before` before each step, `given` goes to each. */
 const encoding = (lost: string, before: string, given = ''): string => `import { Redis } from 'ioredis';
