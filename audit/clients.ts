@@ -124,8 +124,8 @@ interface SingleEntryCache {
 }
 
 /**
- * Lets node-redis keep the class of each address. It keeps the last one only, and makes a class again for each other
- * address: 30 ms, for each client of each simulated process.
+ * Lets node-redis keep the class of each configuration. It keeps the last one only, tells them apart by all options, and makes
+ * a class again for each other address: 30 ms, for each client of each simulated process.
  */
 export function keepClassesOfNodeRedis(path: string): void {
   for (const from of [path, import.meta.url]) {
@@ -140,6 +140,15 @@ export function keepClassesOfNodeRedis(path: string): void {
   }
 }
 
+/** What node-redis makes a class of (`attachConfig`); the other options are those of an instance. */
+interface ClassOptions {
+  readonly RESP?: number;
+  readonly unstableResp3?: boolean;
+  readonly modules?: Readonly<Record<string, object>>;
+  readonly functions?: object;
+  readonly scripts?: object;
+}
+
 function keepAll({ prototype }: SingleEntryCache): void {
   const made = new WeakMap<object, Map<string, unknown>>();
   const of = (cache: object): Map<string, unknown> => {
@@ -147,20 +156,30 @@ function keepAll({ prototype }: SingleEntryCache): void {
     made.set(cache, known);
     return known;
   };
-  const keyOf = (key: object): string | null => {
+  const ids = new WeakMap<object, number>();
+  let last = 0;
+  // A module has hundreds of commands, and is the same object each time.
+  const idOf = (it: object): number => {
+    const id = ids.get(it) ?? ++last;
+    ids.set(it, id);
+    return id;
+  };
+  const keyOf = (options: object): string | null => {
+    const { RESP, unstableResp3, modules, functions, scripts } = options as ClassOptions;
     try {
-      return JSON.stringify(key);
+      const known = Object.entries(modules ?? {}).map(([name, it]) => [name, idOf(it)]);
+      return JSON.stringify([RESP, unstableResp3, known, functions, scripts]);
     } catch {
       return null;
     }
   };
   const { get, set } = prototype;
   prototype.get = function (key) {
-    const text = keyOf(key);
+    const text = keyOf(Object(key));
     return text === null ? get.call(this, key) : of(this).get(text);
   };
   prototype.set = function (key, it) {
-    const text = keyOf(key);
+    const text = keyOf(Object(key));
     if (text === null) set.call(this, key, it);
     else of(this).set(text, it);
   };

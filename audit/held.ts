@@ -181,13 +181,17 @@ function msLeft(told: () => unknown): (() => boolean) | null {
 const CHANGES =
   /^_?(?:release|unlock|free|give|drop|extend|renew|refresh|stop|end|close|cancel|abort|quit|leave|yield|return|done|dispose|destroy|clear|remove|resign)(?![a-z])/;
 
-/** What a function that only looks does not do. */
-const ACTS =
-  /\bawait\b|[^=!<>]=[^=>]|\+\+|--|\bnew Promise\b|\.(?:then|catch|emit|set|del|eval|delete|push|apply)\(|(?:clear|set)(?:Timeout|Interval)\(|(?:[cC]lient|[rR]edis|[vV]alkey|[cC]onnection)\??\.\w+\(/;
+/** What a function that is asked does not do: wait, and have an effect elsewhere. */
+const SENDS =
+  /\bawait\b|\bnew Promise\b|\.(?:then|catch|emit|set|del|eval|delete|push|apply)\(|(?:clear|set)(?:Timeout|Interval)\(|(?:[cC]lient|[rR]edis|[vV]alkey|[cC]onnection)\??\.\w+\(/;
+
+/** What a function that only looks does not do besides. */
+const CHANGES_STATE = /[^=!<>]=[^=>]|\+\+|--/;
 
 /** Whether a function does more than read, and set a flag on a condition. */
 function acts(text: string): boolean {
-  return ACTS.test(withoutLatches(text).replace(/\b(?:const|let)\s+\w+\s*=/g, ''));
+  const told = withoutLatches(text).replace(/\b(?:const|let)\s+\w+\s*=/g, '');
+  return SENDS.test(told) || CHANGES_STATE.test(told);
 }
 
 /** Classes are not asked, and what returns nothing answers nothing: a `close()` that only calls another. */
@@ -204,6 +208,17 @@ const CHECKS = /^_?(?:check|assert|ensure|verify|require|throwIf|throwUnless|gua
 function onlyThrows(it: Callable, name: string): boolean {
   const text = Function.prototype.toString.call(it);
   return CHECKS.test(name) && it.length === 0 && /\bthrow\b/.test(text) && !/^async\b/.test(text) && !acts(text);
+}
+
+const COMMENT = /\/\/[^\n]*|\/\*[\s\S]*?\*\//g;
+
+/** What begins with a condition on which it throws: what it is for comes after that. */
+const BEGINS_WITH_CHECK = /^[^{]*\{\s*if\s*\([^;{}]*\)\s*\{?\s*throw\b/;
+
+/** Whether a function throws before it does anything else, or does what can be done again: it sends nothing, and waits for nothing. */
+function throwsFirst(it: Callable): boolean {
+  const text = Function.prototype.toString.call(it).replace(COMMENT, '');
+  return it.length === 0 && BEGINS_WITH_CHECK.test(text) && !/^async\b/.test(text) && !SENDS.test(text);
 }
 
 /** Whether a function does not throw. */
@@ -231,7 +246,8 @@ export function answersOf(value: unknown): Map<string, boolean> {
 export function answerOf(value: unknown, name: string): unknown {
   const says: unknown = asking(() => Reflect.get(value as object, name));
   if (typeof says !== 'function') return says;
-  if (onlyThrows(says as Callable, name)) return passes(says as Callable, value);
+  if (onlyThrows(says as Callable, name) || (!CHANGES.test(name) && throwsFirst(says as Callable)))
+    return passes(says as Callable, value);
   return onlyLooks(says as Callable) && !CHANGES.test(name) ? asking(() => says.call(value)) : undefined;
 }
 

@@ -55,7 +55,42 @@ export class Leader {
   expect(right.understood).toContain('isLeader says who has it');
   expect(right.ids).toEqual([]);
   const { ids } = await saidOf(leader("await this.redis.set(this.group, this.#id, 'PX', 10_000, 'XX')"));
-  expect(ids).toEqual(['extension-unheeded']);
+  expect(ids).toEqual(['revives-lock']);
+});
+
+it('takes what throws as it begins for what says that the lock is over', async () => {
+  const worker = (lost: string): string => `${HEAD}
+const LEASE_MS = 60_000;
+export class WorkerNumber {
+  #beat: NodeJS.Timeout; #last = 0;
+  private constructor(private redis: Redis, private token: string, private key: string, private goodUntil: number) {
+    this.#beat = setInterval(() => void this.#renew().catch(() => {}), LEASE_MS / 4);
+  }
+  static async start(redis: Redis): Promise<WorkerNumber> {
+    const [token, asked] = [randomUUID(), performance.now()];
+    const got = await redis.set('worker', token, 'PX', LEASE_MS, 'NX');
+    if (got !== 'OK') throw new Error('taken');
+    return new WorkerNumber(redis, token, 'worker', asked + LEASE_MS - 5_000);
+  }
+  async #renew(): Promise<void> {
+    const asked = performance.now();
+    if ((await this.redis.eval(EXTEND, 1, this.key, this.token, LEASE_MS)) !== 1) ${lost}
+    if (this.goodUntil > asked) this.goodUntil = asked + LEASE_MS - 5_000;
+  }
+  next(): number {
+    // None of a lease that is over.
+    if (performance.now() > this.goodUntil) throw new Error('over');
+    this.#last += 1;
+    return this.#last;
+  }
+  stop(): void { clearInterval(this.#beat); this.goodUntil = 0; }
+}`;
+  const { ids } = await saidOf(worker('{ this.goodUntil = 0; return; }'), 40);
+  expect(ids).toEqual([]);
+  const again = "await this.redis.set(this.key, this.token, 'PX', LEASE_MS);";
+  await expect(saidOf(worker(again).replace('if (this.goodUntil > asked)', ''))).resolves.toMatchObject({
+    ids: ['revives-lock'],
+  });
 });
 
 it('calls the function that a curried one gives, though that ends timers', async () => {

@@ -175,6 +175,16 @@ export const UNHEEDED: Defect = {
   takes: 'expired',
 };
 
+/** The same where it sets its key again, whoever has it. */
+export const OVERWRITES_LOST: Defect = {
+  ...UNHEEDED,
+  id: 'revives-lock',
+  sentence:
+    'its extension sets the key again (SET without NX), also where its own has expired and another process has the lock: it overwrites the key of that one, and both go on',
+  fix: 'extend the key only where it still has your token, in one script; where it has gone, the lock is lost for good',
+  takes: 'overwritten',
+};
+
 /** The same where the answer says nothing. */
 export const UNHEEDED_XX: Defect = {
   ...UNHEEDED,

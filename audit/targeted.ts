@@ -13,6 +13,7 @@ import {
   KEEPS_LATE_GRANT,
   KEEPS_ORPHAN,
   LOOKS_BEFORE,
+  OVERWRITES_LOST,
   REENTERS,
   RELEASES_HUNG_UP,
   RELEASES_UNAWAITED,
@@ -161,6 +162,8 @@ export function keptLate(attempts: readonly (Attempt | undefined)[], ttlMs: numb
   return after.some(isExtended) ? KEEPS_LATE_GRANT : KEEPS_ORPHAN;
 }
 
+const SETS: readonly string[] = ['set', 'setex', 'psetex'];
+
 /** `ZADD … XX` in a script: its reply does not tell whether the member was there. */
 const ADDS_KNOWN = /['"]zadd['"]\s*,[^)\n]*['"]xx['"]/i;
 
@@ -177,6 +180,10 @@ async function extendsUnheeded(subject: Subject): Promise<Defect | null> {
     ({ operation, atMs }: Said) => operation === 'extend' && atMs > other.acquiredMs + ttlMs / 20,
   );
   if (!isAnswered) return null;
+  const setsAgain = own.trial.sent.some(
+    ({ verb, key, ifNew, atMs }) => SETS.includes(verb) && key === own.trial?.key && !ifNew && atMs > other.acquiredMs,
+  );
+  if (setsAgain) return OVERWRITES_LOST;
   const { sources } = bench.program;
   return sources.some(({ text }) => ADDS_KNOWN.test(text)) ? UNHEEDED_XX : UNHEEDED;
 }
