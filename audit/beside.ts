@@ -21,7 +21,8 @@ import {
   valueOfProcess,
 } from './shown-defects.js';
 import { withStored } from './stored.js';
-import { keptLate, type Runnable } from './targeted.js';
+import type { Runnable } from './subject.js';
+import { keptLate } from './targeted.js';
 import { isSameValue, type Touch, touchesIn } from './touches.js';
 
 /** What a function does with Redis under its lock, as one of its runs shows. */

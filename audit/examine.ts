@@ -5,6 +5,7 @@ import { isOwnWork } from './cases.js';
 import type { Defect } from './defect.js';
 import { isLostInFailover } from './failover.js';
 import { comparesTexts, type Fence, fencesOf, speaksOfFencing } from './fences.js';
+import { claimIn } from './guards.js';
 import type { Hosts } from './hosts.js';
 import { mistakesAnswers } from './late-answers.js';
 import {
@@ -22,8 +23,10 @@ import type { Understood } from './plan.js';
 import { hasOwnConnections } from './program.js';
 import { type TwoReaders, twoReaders } from './readers.js';
 import { type Attempt, calm, REST_MS, rehearse, use, type Ways, withClock } from './rehearsal.js';
+import { isCache } from './repeats.js';
 import type { Said } from './said.js';
-import { isCache, type Subject, targetedDefects } from './targeted.js';
+import type { Subject } from './subject.js';
+import { targetedDefects } from './targeted.js';
 import { type TwoTasks, twoTasks } from './tasks.js';
 import { FIRST_TTL_MS, type Named, namedAs } from './units.js';
 import { type Untold, untoldOf } from './untold.js';
@@ -59,6 +62,8 @@ export interface Seen extends Omit<TwoTasks, 'besides'>, InOutages, Untold, Sent
   readonly ownWorkMs: number | null;
   /** One held the lock and released it, and another asked after that, before the TTL of the first was over. */
   readonly next: readonly Attempt[];
+  /** What a comment of the file claims about how often its work is done. */
+  readonly claim: string | null;
   /** It waits for a replica, and is held without: a failover gives it to another process. */
   readonly lostInFailover: boolean;
   /** The function that releases is handed what was acquired as it is. */
@@ -152,6 +157,7 @@ export async function examine(
       ...(await untoldOf(subject, alone.trial?.loops ?? false)),
       shown: [...(await targetedDefects(subject)), ...(await requestDefects(subject))],
       next,
+      claim: claimIn(bench.program.texts),
     },
   };
 }

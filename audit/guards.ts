@@ -7,6 +7,24 @@ import type { Trial } from './wire.js';
 /** A name that says that work is done once in a period, or for each firing. */
 const ONCE_IN = /once(?:Per|In|A|An|Each|Every)[A-Z]/i;
 
+const PROCESS = '(?:server|instance|process|node|replica|pod|worker|machine|host|container)';
+const PERIOD_NAME =
+  '(?:night|day|hour|month|week|minute|midnight|morning|evening|quarter|period|interval|slot|firing|tick)';
+
+/** A comment that says so: of how often work is done, and not of how often it is asked for. */
+const CLAIMS_ONCE = new RegExp(
+  `(?:\\b(?:exactly|only|at most) once|\\b(?:by|on) (?:only |exactly )?(?:a single|one) ${PROCESS}|\\b(?:only|exactly) one ${PROCESS} (?:runs|does|sends|performs|executes))\\b[^.]{0,40}?\\b(?:each|every|per|a|an) ${PERIOD_NAME}\\b`,
+  'i',
+);
+/** Comments go on in the next line. */
+const LINE_BREAK = /\s*\n\s*(?:\*|\/\/)?\s*/g;
+
+/** What a comment of these files claims about how often work is done; `null` where none does. */
+export function claimIn(texts: readonly string[]): string | null {
+  const claims = texts.map((it) => CLAIMS_ONCE.exec(it.replace(LINE_BREAK, ' '))?.[0]);
+  return claims.find((it) => it !== undefined) ?? null;
+}
+
 /** What looks whether its work was done, does it, and says only then that it is done. */
 function doneFirst({ how, seen }: Pick<FoundLock, 'how' | 'seen'>): Defect[] {
   const { trial } = seen.alone;
@@ -36,12 +54,15 @@ const LONG_MS = 3_600_000;
 /** A period in a key: its year and month at least. */
 const PERIOD = /(?<!\d)2\d{3}(?:[-/._]?(?:0[1-9]|1[0-2]))(?!\d{4})/;
 
-/** Whether a key has a period in it, and nothing else says whether the work of that was done: no other key, and no look elsewhere. */
-function isOfPeriod({ key, ttlMs, sent, works, grantedMs }: Trial): boolean {
+/** Whether nothing but its key says whether the work was done: no other key, and no look elsewhere. */
+function looksAtNothing({ key, sent, works, grantedMs }: Trial): boolean {
   const looks = sent.some((it) => it.atMs >= grantedMs && it.key !== '' && it.key !== key);
-  return (
-    key !== null && PERIOD.test(key) && (ttlMs ?? 0) >= LONG_MS && !looks && !works.some((it) => LOOKS_FOR.test(it))
-  );
+  return !looks && !works.some((it) => LOOKS_FOR.test(it));
+}
+
+/** Whether a key has a period in it, and is there for long. */
+function isOfPeriod({ key, ttlMs }: Trial): boolean {
+  return key !== null && PERIOD.test(key) && (ttlMs ?? 0) >= LONG_MS;
 }
 
 /** What says that it guards a period, and gives the key back as soon as its work is done. */
@@ -52,12 +73,15 @@ export function guardDefects({ how, seen }: Pick<FoundLock, 'how' | 'seen'>): De
   const [first, second] = seen.next;
   if (!how.releases || first?.trial == null || second?.trial == null) return [];
   if (second.trial.key !== first.trial.key || second.held === null) return [];
-  const isPeriod = isOfPeriod(first.trial);
+  const isAlone = looksAtNothing(first.trial);
+  const isPeriod = isAlone && isOfPeriod(first.trial);
   const says = ONCE_IN.test(name)
     ? `${name} says that its work is done once`
     : isPeriod
       ? `its key is that of a period (${JSON.stringify(first.trial.key)}), for which its work is done once`
-      : null;
+      : isAlone && seen.claim !== null
+        ? `its comment says that its work is done once in a period ("${seen.claim}")`
+        : null;
   if (says === null) return [];
   return [
     {

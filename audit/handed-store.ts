@@ -4,7 +4,7 @@ import { once } from './parts.js';
 import { nameOfPlan, type Plan } from './plan.js';
 import { heldNow } from './rehearsal.js';
 import { STALE_READ } from './shown-defects.js';
-import type { Runnable } from './targeted.js';
+import type { Runnable } from './subject.js';
 
 /** A call of something that a function was handed, while it has the lock. */
 interface Call {

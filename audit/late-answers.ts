@@ -1,7 +1,7 @@
 import type { LockPlan, Schedule } from '../scenarios/index.js';
 import { isWork, nameOfCall } from './called.js';
 import { type Attempt, calm, delayed, REST_MS, rehearse, use } from './rehearsal.js';
-import type { Subject } from './targeted.js';
+import type { Subject } from './subject.js';
 
 /** Answers are late for so long, ms: longer than most programs wait for one. */
 const LATE_MS: readonly number[] = [2_500, 12_000];

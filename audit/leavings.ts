@@ -9,7 +9,7 @@ import type { Understood } from './plan.js';
 import { type Attempt, calm, delayed, REST_MS, rehearse, use } from './rehearsal.js';
 import type { Said } from './said.js';
 import { forgetting, IS_DONE, LOSES_FAILED } from './shown-defects.js';
-import type { Subject } from './targeted.js';
+import type { Subject } from './subject.js';
 import { markIn } from './touches.js';
 import type { Trial } from './wire.js';
 

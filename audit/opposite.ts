@@ -4,7 +4,7 @@ import { played } from './played.js';
 import type { Attempt } from './rehearsal.js';
 import type { Said } from './said.js';
 import { LOCKS_AS_CALLED } from './shown-defects.js';
-import type { Runnable } from './targeted.js';
+import type { Runnable } from './subject.js';
 
 /** Arguments of which two are exchanged. */
 const MOST_NAMES = 4;

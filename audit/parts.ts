@@ -5,7 +5,7 @@ import { speaksOfFencing } from './fences.js';
 import { nameOfPlan, type Plan } from './plan.js';
 import { type Attempt, calm, heldNow, REST_MS, rehearse, use, type Ways } from './rehearsal.js';
 import { GIVES_UP_ALONE, IS_DONE, limitsExceedTtl, marksAsDone, RELEASES_BESIDE } from './shown-defects.js';
-import type { Runnable } from './targeted.js';
+import type { Runnable } from './subject.js';
 import { markIn, touchesIn } from './touches.js';
 import { signalsIn } from './unknown.js';
 

@@ -1,7 +1,7 @@
 import type { Fault } from '../scenarios/index.js';
 import type { Plan } from './plan.js';
 import { type Attempt, calm, REST_MS, rehearse, use } from './rehearsal.js';
-import type { Runnable } from './targeted.js';
+import type { Runnable } from './subject.js';
 
 /** What a call is given for a TTL where it is not fixed, ms. */
 const TTL_MS = 2_000;

@@ -46,6 +46,14 @@ it.each([
     lock(FLAG, "redis.call('incr', KEYS[1])", "decr(page + ':r')", COUNTED),
     ['readers-share-counter'],
   ],
+  [
+    'sets the TTL of all when it comes first',
+    lock(MODE, ENTRY, "hdel(page + ':r', token)").replace(
+      "redis.call('pexpire', KEYS[1], ARGV[2])",
+      "if redis.call('hlen', KEYS[1]) == 1 then redis.call('pexpire', KEYS[1], ARGV[2]) end",
+    ),
+    ['readers-share-ttl'],
+  ],
 ])('knows by two readers one that %s', async (_, text, ids) => {
   const found = await audited(text);
   expect(found.understood).toContain('is for those who only read');

@@ -13,11 +13,19 @@ export interface TwoReaders {
   readonly ignores: 'readers' | 'writers' | null;
   /** As one leaves after its time was over, a writer gets in beside one that came later. */
   readonly leavesLate: boolean;
+  /** A writer gets in when the time of the first of two is over, and the other still reads. */
+  readonly endsWithFirst: boolean;
   /** A writer gets in between the commands by which a reader looks for one and adds itself: the verbs of these. */
   readonly addsLate: readonly [string, string] | null;
 }
 
-const NOTHING: TwoReaders = { ignores: null, leavesAll: false, leavesLate: false, addsLate: null };
+const NOTHING: TwoReaders = {
+  ignores: null,
+  leavesAll: false,
+  leavesLate: false,
+  endsWithFirst: false,
+  addsLate: null,
+};
 
 /** Finds out whether a writer waits for all who read. */
 export async function twoReaders(bench: Bench, hosts: Hosts, how: Understood, ttlMs: number): Promise<TwoReaders> {
@@ -49,7 +57,8 @@ export async function twoReaders(bench: Bench, hosts: Hosts, how: Understood, tt
     (await isBeside(reads(0.2, 0.6), reads(0.1, 0.2), 0.4 * readMs)) ||
     (await isBeside(reads(0.1, 0.2), reads(0.2, 0.6), 0.4 * readMs));
   const leavesLate = await isBeside(reads(0, 1.4), reads(1.2, 0.7), 1.5 * readMs);
-  return { ignores, leavesAll, leavesLate, addsLate: await addedLate(plays, written('c2'), readMs) };
+  const endsWithFirst = await isBeside(reads(0, 0.8), reads(0.6, 0.8), 1.1 * readMs);
+  return { ignores, leavesAll, leavesLate, endsWithFirst, addsLate: await addedLate(plays, written('c2'), readMs) };
 }
 
 /** The two commands of a reader between which a writer gets in, where it does not see that one. */
@@ -111,6 +120,13 @@ const LATE = {
   fix: 'an entry for each reader with its own end (ZADD), of which only its own is removed (ZREM)',
 };
 
+const WITH_FIRST = {
+  id: 'readers-share-ttl',
+  sentence:
+    'all readers have one key, whose TTL only the first of them sets: it expires while one that came later still reads, and a writer gets in beside that one',
+  fix: 'let each reader that comes extend the TTL of the key of the readers (PEXPIRE), or give each an entry with its own end (ZADD)',
+};
+
 const addedBetween = ([looks, adds]: readonly [string, string]): Pick<Defect, 'id' | 'sentence' | 'fix'> => ({
   id: 'reader-adds-late',
   sentence: `a reader looks for a writer and adds itself by two commands (${looks.toUpperCase()}, then ${adds.toUpperCase()}): that is not atomic, and a writer that comes in between sees no reader, so that both have the lock`,
@@ -118,8 +134,8 @@ const addedBetween = ([looks, adds]: readonly [string, string]): Pick<Defect, 'i
 });
 
 /** What is wrong with how readers and writers wait for each other. */
-export function leavingDefects({ ignores, leavesAll, leavesLate, addsLate }: TwoReaders): Defect[] {
-  const leaves = leavesAll ? FOR_ALL : leavesLate ? LATE : null;
+export function leavingDefects({ ignores, leavesAll, leavesLate, endsWithFirst, addsLate }: TwoReaders): Defect[] {
+  const leaves = leavesAll ? FOR_ALL : leavesLate ? LATE : endsWithFirst ? WITH_FIRST : null;
   const about = (ignores && IGNORES[ignores]) ?? leaves ?? (addsLate && addedBetween(addsLate));
   return about === null ? [] : [{ ...about, brings: ['belief'], property: 'mutual-exclusion', isShown: true }];
 }

@@ -1,18 +1,13 @@
 import { current } from '../libraries/runtime/owner.js';
-import type { Fault } from '../scenarios/index.js';
-import { isWork, nameOfCall, ownerOf } from './called.js';
+import { isWork } from './called.js';
 import { commandsOf, type Defect } from './defect.js';
-import type { Hosts } from './hosts.js';
-import type { Bench } from './load.js';
-import { takerIn, type Understood } from './plan.js';
-import { type Attempt, calm, cutOff, delayed, REST_MS, rehearse, use, type Ways } from './rehearsal.js';
-import { roleOf } from './roles.js';
+import { type Attempt, cutOff, delayed, use } from './rehearsal.js';
+import { doesTwice, looksOnlyBefore, repeatsAfterWait } from './repeats.js';
 import type { Said } from './said.js';
 import {
   DELETES_UNWATCHED,
   KEEPS_LATE_GRANT,
   KEEPS_ORPHAN,
-  LOOKS_BEFORE,
   OVERWRITES_LOST,
   REENTERS,
   RELEASES_HUNG_UP,
@@ -20,22 +15,9 @@ import {
   UNHEEDED,
   UNHEEDED_XX,
 } from './shown-defects.js';
-import { isSameValue, type Touch, touchesIn } from './touches.js';
-import { LOOKS_FOR } from './unknown.js';
+import { plays, REPLY_MS, type Subject, useOf } from './subject.js';
+import { isSameValue, touchesIn } from './touches.js';
 import type { Trial } from './wire.js';
-
-/** A lock, and what is needed to run it. */
-export interface Runnable {
-  readonly bench: Bench;
-  readonly hosts: Hosts;
-  readonly how: Understood;
-}
-
-/** The same with what is known of its runs. */
-export interface Subject extends Runnable {
-  readonly ttlMs: number;
-  readonly alone: Attempt;
-}
 
 /** Runs one schedule for each of these defects, which is made to show it. */
 export async function targetedDefects(subject: Subject): Promise<readonly Defect[]> {
@@ -63,21 +45,6 @@ export async function targetedDefects(subject: Subject): Promise<readonly Defect
 
 function hasContexts({ bench }: Subject): boolean {
   return bench.program.sources.some(({ text }) => /\bAsyncLocalStorage\b/.test(text));
-}
-
-async function plays(
-  { bench, hosts, how, ttlMs }: Subject,
-  clients: Parameters<typeof calm>[1],
-  faults: readonly Fault[] = [],
-  ways: Ways = {},
-): Promise<readonly Attempt[]> {
-  const lastMs = Math.max(...clients.flat().map(({ atUs, holdUs }) => (atUs + (holdUs ?? 0)) / 1000));
-  const schedule = calm(how.nodes, clients, (lastMs + 4 * ttlMs + REST_MS) * 1000);
-  return rehearse(bench, hosts, how, { ...schedule, faults: [...faults] }, ways);
-}
-
-function useOf(attempts: readonly Attempt[], client: string): Attempt | undefined {
-  return attempts.find((it) => it.client === client && it.held !== null);
 }
 
 /** What a step of its work takes, ms. */
@@ -126,7 +93,11 @@ async function releasesUnawaited(subject: Subject): Promise<Defect | null> {
   // Nothing is done by then, but that the first step may have looked; and what is under way is no last step.
   const acts = steps.slice(1).filter(({ name }) => isWork(name));
   const isDetached = acts.every(({ to }) => to > at) && acts.some(({ from }) => from > at);
-  const isEarly = isUnderWay && (isAwaited || isDetached);
+  // All that it does is under way, and it returns when that is over.
+  const [only, ...others] = steps.filter(({ name }) => isWork(name));
+  const isReturned =
+    only !== undefined && others.length === 0 && only.from <= at && only.to > at && own.leftMs - only.toMs < 1;
+  const isEarly = isUnderWay && (isAwaited || isDetached || (isReturned && own.leftMs >= only.toMs));
   return isEarly || storesReleased(subject, trial, trial.sent[at]?.atMs ?? 0, own.leftMs) ? RELEASES_UNAWAITED : null;
 }
 
@@ -213,9 +184,6 @@ async function releasesHungUp(subject: Subject): Promise<Defect | null> {
   return other.acquiredMs < own.releasedMs && own.believes ? RELEASES_HUNG_UP : null;
 }
 
-/** Longest time from a planned call until its first replies without faults, ms. */
-const MOST_MS = 24;
-
 /**
  * Whether two concurrent releases of one process end each other's WATCH on their shared connection, so that one of them deletes a key
  * that another process holds by then.
@@ -230,7 +198,7 @@ async function deletesUnwatched(subject: Subject): Promise<Defect | null> {
     resources: ['b'],
   }));
   const third = { ...use(1.6 * ttlMs, ttlMs, 1), resources: ['b'] };
-  for (let afterMs = 0.5; afterMs <= MOST_MS; afterMs++) {
+  for (let afterMs = 0.5; afterMs <= REPLY_MS; afterMs++) {
     const late = delayed('c1', 'n0', 10 + heldMs + afterMs, ttlMs / 2);
     const attempts = await plays(subject, [[a, b], others, [third]], [late]);
     const [next, last] = [useOf(attempts, 'c2'), useOf(attempts, 'c3')];
@@ -238,153 +206,4 @@ async function deletesUnwatched(subject: Subject): Promise<Defect | null> {
     if (last.acquiredMs < next.acquiredMs + 0.75 * ttlMs) return DELETES_UNWATCHED;
   }
   return null;
-}
-
-/** Names of keys that mark work as done. */
-const IS_MARK = /done|processed|handled|applied|finished|completed|idempot/i;
-const READS: readonly string[] = ['exists', 'get', 'hget', 'hexists', 'sismember'];
-
-/** Whether work that is marked as done runs twice: a process reads the mark before another one sets it, and acquires after that. */
-async function doesTwice(subject: Subject): Promise<Defect | null> {
-  const { ttlMs, alone } = subject;
-  const sent = alone.trial?.sent ?? [];
-  const at = sent.findIndex(({ operation, key }) => operation === 'acquire' && key === alone.trial?.key);
-  const mark = sent.slice(0, Math.max(0, at)).find(({ verb, key }) => READS.includes(verb) && IS_MARK.test(key))?.key;
-  if (mark === undefined || mark === alone.trial?.key || !sent.slice(at).some(({ words }) => words.includes(mark)))
-    return null;
-  const first = use(10, ttlMs, ttlMs / 4);
-  const [, refused] = await plays(subject, [[first], [use(ttlMs / 2, ttlMs, 1)]]);
-  if (refused === undefined || refused.held !== null) return null;
-  const askedMs = ttlMs / 8;
-  for (let afterMs = 0.5; afterMs <= MOST_MS; afterMs++) {
-    const late = delayed('c2', 'n0', askedMs + afterMs, ttlMs / 2);
-    const attempts = await plays(subject, [[first], [use(askedMs, ttlMs, 1)]], [late]);
-    const [own, again] = [useOf(attempts, 'c1'), useOf(attempts, 'c2')];
-    if (own !== undefined && again?.trial?.isGranted === true && again.acquiredMs > own.leftMs) return LOOKS_BEFORE;
-  }
-  return null;
-}
-
-/** What has been done is marked for longer than a cache keeps it, ms. */
-const MARKED_MS = 3_600_000;
-
-/** What does no harm twice: it is told so, or says so itself. */
-const SAFE_TWICE = /upsert|once|if_?(?:absent|new|missing)|ensure|on conflict|or ignore|idempot|dedup/i;
-
-/** What a call does that may have been done before. */
-interface Repeat {
-  readonly attempt: Attempt;
-  /** It has called what it is handed. */
-  readonly isCalled: boolean;
-  readonly works: boolean;
-  /** What it looks at besides its lock. */
-  readonly looks: readonly Said[];
-  /** What it stores under its lock, whatever is there. */
-  readonly stores: readonly Touch[];
-}
-
-/** Whether a call that waits for the lock of another does the same work again, where a later call answers from what that has stored. */
-async function repeatsAfterWait(subject: Subject): Promise<Defect | null> {
-  const { ttlMs } = subject;
-  const [own, later] = await twoCalls(subject, MARKED_MS);
-  if (own?.works !== true || own.attempt.releaseError !== null || later?.works !== false) return null;
-  const isMark = ({ key, field }: Touch): boolean =>
-    later.looks.some((it) => it.key === key && (field === '' || it.words[2] === field));
-  if (!own.stores.some(isMark) || later.attempt.trial?.isGranted !== false) return null;
-  const [holder, waiter] = await twoCalls(subject, 10 + ttlMs / 16);
-  const { trial } = waiter?.attempt ?? {};
-  if (waiter?.works !== true || trial?.isGranted !== true || trial.refusals === 0) return null;
-  const mark = holder?.stores.findLast(isMark);
-  const looksAgain = waiter.looks.some(({ key, atMs }) => key === mark?.key && atMs >= trial.grantedMs);
-  return mark === undefined || looksAgain || trial.grantedMs < mark.atMs || !waiter.stores.some(isMark)
-    ? null
-    : LOOKS_BEFORE;
-}
-
-/** What says that doing work twice does no harm. */
-const SAYS_SAFE = /\bunique\b|idempot|on conflict/i;
-
-/**
- * Whether a call that waits for the lock of another works on what it is handed again, where it has looked there before it asked, and not
- * since: where the look finds something, nothing is done.
- */
-async function looksOnlyBefore(subject: Subject): Promise<Defect | null> {
-  const { bench, ttlMs } = subject;
-  const workMs = ttlMs / 32;
-  const [own, waiter] = await twoCalls(subject, 10 + workMs / 2, workMs);
-  const { trial } = waiter?.attempt ?? {};
-  if (own?.works !== true || waiter?.works !== true || trial?.isGranted !== true || trial.refusals === 0) return null;
-  if (bench.program.sources.some(({ text }) => SAYS_SAFE.test(text))) return null;
-
-  const before = trial.calls.slice(0, trial.calls.length - trial.works.length).map(nameOfCall);
-  const inside = trial.works.filter((it) => !SAFE_TWICE.test(it)).map(nameOfCall);
-  const isOnlyBefore = (look: string): boolean => {
-    const same = inside.filter((it) => ownerOf(it) === ownerOf(look));
-    return same.length > 0 && same.every(isWork);
-  };
-  return before.some((it) => LOOKS_FOR.test(it) && isOnlyBefore(it)) ? LOOKS_BEFORE : null;
-}
-
-/**
- * Whether it keeps what its work gives for less than an hour, and answers from that meanwhile: who does the work a second time, as
- * one that does not wait for the lock for longer, loses time alone.
- */
-export async function isCache(subject: Subject): Promise<boolean> {
-  const { how, ttlMs } = subject;
-  if (how.plan.use === 'pair' || !how.releases) return false;
-  const [own, soon] = await twoCalls(subject, ttlMs / 2);
-  if (own?.isCalled !== true || soon?.isCalled !== false) return false;
-  // One script may store it and release.
-  const asks = soon.attempt.trial?.sent.some(({ operation }) => operation === 'acquire') ?? true;
-  if (own.stores.length === 0 && asks) return false;
-  const [, later] = await twoCalls(subject, MARKED_MS);
-  return later?.isCalled === true;
-}
-
-/**
- * Two calls for one key by two processes, the second of which is made so much later.
- *
- * @param workMs - What each part of the work takes. Default: a quarter of the TTL.
- */
-async function twoCalls(
-  subject: Subject,
-  laterMs: number,
-  workMs: number = subject.ttlMs / 4,
-): Promise<readonly (Repeat | undefined)[]> {
-  const { ttlMs, how } = subject;
-  const isHanded = how.plan.use === 'with';
-  const work = workOf(subject);
-  let isSafe = false;
-  const heard = (given: readonly unknown[]): void => {
-    isSafe ||= given.some((it) => typeof it === 'object' && it !== null && SAFE_TWICE.test(Object.keys(it).join(' ')));
-  };
-  const takes = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, workMs));
-  const first = use(10, ttlMs, isHanded ? workMs : 1);
-  const ways = isHanded ? {} : { naturally: true, takes, heard };
-  const attempts = await plays(subject, [[first], [use(laterMs, ttlMs, 1)]], [], ways);
-  return ['c1', 'c2'].map((client) => {
-    const attempt = attempts.find((it) => it.client === client);
-    if (attempt === undefined) return undefined;
-    const { trial } = attempt;
-    const calls = isHanded ? (attempt.held === null ? [] : [work]) : isSafe ? [] : (trial?.works ?? []);
-    return {
-      attempt,
-      isCalled: calls.length > 0,
-      works: calls.some((it) => isWork(it) && !SAFE_TWICE.test(it)),
-      looks: trial?.sent.filter(({ verb, key }) => READS.includes(verb) && key !== trial.key) ?? [],
-      stores: storesIn(subject, trial),
-    };
-  });
-}
-
-function storesIn({ bench }: Subject, trial: Trial | null): readonly Touch[] {
-  if (trial?.key == null) return [];
-  return touchesIn(bench, trial, new Set([trial.key])).filter(({ stored }) => stored !== null);
-}
-
-/** What a lock calls the work that it is handed. */
-function workOf({ bench, how }: Subject): string {
-  const taker = bench.program.shapes.find(({ name }) => name === takerIn(how.plan));
-  const all = taker?.parameters.flatMap((it) => [it, ...it.fields]) ?? [];
-  return all.find((it) => roleOf(it) === 'work')?.name ?? 'work';
 }

@@ -5,7 +5,7 @@ import type { Defect } from './defect.js';
 import { speaksOfFencing } from './fences.js';
 import { type Attempt, calm, cutOff, heldNow, REST_MS, rehearse, use } from './rehearsal.js';
 import { GOES_ON, LEADS_ON, STOPS_EXTENDING } from './shown-defects.js';
-import type { Runnable } from './targeted.js';
+import type { Runnable } from './subject.js';
 import { signalsIn } from './unknown.js';
 
 /** What a function did of its own work after a step of it that took long. */
