@@ -281,15 +281,16 @@ function ownDeletion({ cause, detail, process, seq }: TraceEvent, trace: readonl
   const own = trace.find((it) => it.kind === 'claim' && it.detail.token === detail.token);
   const called = trace.findLast((it) => it.kind === 'release-call' && it.process === detail.owner && it.seq < sent.seq);
   if (own !== undefined && called !== undefined && called.detail.lock !== own.detail.lock) return RELEASES_OTHER_TASK;
+  const ofToken = (it: TraceEvent, operation: string): boolean =>
+    it.kind === 'execute' &&
+    it.detail.client === detail.owner &&
+    it.detail.operation === operation &&
+    it.detail.token === detail.token;
+  if (trace.filter((it) => it.process === process && ofToken(it, 'acquire')).length < 2) return RELEASES_WORKING;
   // A try was taken back before the lock was given.
   const claim = trace.findLast((it) => it.kind === 'claim' && it.process === detail.owner && it.seq < seq);
   const isTakenBack = trace.some(
-    (it) =>
-      it.kind === 'execute' &&
-      it.detail.client === detail.owner &&
-      it.detail.operation === 'release' &&
-      it.detail.token === detail.token &&
-      (trace[it.cause]?.seq ?? it.seq) < (claim?.seq ?? 0),
+    (it) => ofToken(it, 'release') && (trace[it.cause]?.seq ?? it.seq) < (claim?.seq ?? 0),
   );
   return sent.seq < set.seq || isTakenBack ? REUSES_TOKEN : RELEASES_WORKING;
 }

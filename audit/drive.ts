@@ -218,7 +218,7 @@ class LockUser {
     if (signal?.aborted || (error instanceof DOMException && /^(?:Abort|Timeout)Error$/.test(error.name))) return true;
     const lastsMs = how.fixedTtlMs ?? ttlMs;
     const forMs = process.wallMs() - trial.grantedMs;
-    return (how.rejectsLate && forMs > lastsMs * LATE_SHARE) || (!how.renews && forMs > lastsMs);
+    return trial.keptForMs > 0 || (how.rejectsLate && forMs > lastsMs * LATE_SHARE) || (!how.renews && forMs > lastsMs);
   }
 
   private takerOf(target: unknown): Target {
@@ -271,11 +271,11 @@ class LockUser {
     // What it does first may be to look.
     const counts = (name: string): boolean => name === (how.lastWork ?? name) || !isOver();
     if (!(await getsLock(trial, process, done, isUncertain, counts))) {
-      trial.letGo();
+      trial.letGo(process.wallMs());
       return null;
     }
     return this.held(trial, 0, undefined, async () => {
-      trial.letGo();
+      trial.letGo(process.wallMs());
       return stop === undefined ? done : stopped(done, stop);
     });
   }
@@ -296,12 +296,11 @@ class LockUser {
     const isOver = how.renews && how.nodes === 1 && trial.isGranted && trial.reliableUntil(nowMs, ttlMs) <= nowMs;
     if (how.plan.use === 'pair' && !isOver && this.extenderOf(held) !== null)
       held.extend = (forMs) => this.extend(held, forMs);
-    const canAsk = signal === undefined && !isOver;
-    const named = canAsk ? this.saidOf(result, how.fixedTtlMs ?? ttlMs) : null;
-    const isSaid = how.campaigns || (canAsk && how.sign !== null && (how.renews || how.nodes > 1));
-    const says = named ?? (isSaid ? () => this.saysSo(held.result, owner) : null);
+    const named = isOver ? null : this.saidOf(result, how.fixedTtlMs ?? ttlMs);
+    const canSay = signal === undefined && !isOver && how.sign !== null && (how.renews || how.nodes > 1);
+    const says = named ?? (how.campaigns || canSay ? () => this.saysSo(held.result, owner) : null);
     if (says !== null) {
-      held.isHeld = says;
+      held.isHeld = () => signal?.aborted !== true && says();
       return held;
     }
     if (how.renews && !isOver) {

@@ -1,7 +1,7 @@
 import { readHoldEnd } from '../libraries/lock-under-test.js';
 import { as, type ProcessContext } from '../libraries/runtime/owner.js';
 import { type Callable, isClass, membersOf, methodsOf } from './callables.js';
-import { asking, withoutLatches } from './latches.js';
+import { asking, withoutAborts, withoutLatches } from './latches.js';
 import type { RefusalSign } from './plan.js';
 import { isUnknown } from './unknown.js';
 
@@ -74,7 +74,7 @@ interface Acquired {
  */
 export function beliefOf(lock: Acquired, alsoFlags: boolean): (() => boolean) | null {
   const { result, process } = lock;
-  if (typeof result === 'function') return msLeft(result as () => unknown);
+  if (typeof result === 'function') return msLeft(result as () => unknown) ?? checkOf(result as Callable, process);
   if (!isThing(result)) return null;
   const nowMs = process.wallMs();
   const own = readHoldEnd(result, nowMs, Number.NaN);
@@ -104,12 +104,24 @@ export function comparedBeliefOf(lock: Acquired, allowanceMs: number): (() => bo
   return asked === null ? null : () => as(ahead, asked);
 }
 
-/** What says so when it is asked: a method, or a getter. */
-function askedOf({ result, of, process }: Acquired, alsoFlags: boolean): (() => boolean) | null {
+/** What says so when it is asked: what it says by a field or a signal, as long as what looks at the clock says so, too. */
+function askedOf(lock: Acquired, alsoFlags: boolean): (() => boolean) | null {
+  const { result, process } = lock;
+  if (!isThing(result)) return null;
+  const own = (nowMs: number): number => readHoldEnd(result, nowMs, Number.NaN);
+  const says = Number.isNaN(own(0)) ? null : (): boolean => own(process.wallMs()) > process.wallMs();
+  if (says !== null && readsClock(process, () => own(0))) return says;
+  const asked = askedByName(lock, alsoFlags && says === null);
+  if (says === null || !alsoFlags) return asked;
+  return asked === null ? says : () => says() && asked();
+}
+
+function askedByName(
+  { result, of, process }: Acquired & { readonly result: unknown },
+  alsoFlags: boolean,
+): (() => boolean) | null {
   if (!isThing(result)) return null;
   const reads = (ask: () => unknown): boolean => alsoFlags || readsClock(process, ask);
-  const own = (nowMs: number): number => readHoldEnd(result, nowMs, Number.NaN);
-  if (!Number.isNaN(own(0)) && reads(() => own(0))) return () => own(process.wallMs()) > process.wallMs();
   for (const [name, whenHeld] of PREDICATES) {
     for (const [at, given] of [
       [result, []],
@@ -177,6 +189,12 @@ function msLeft(told: () => unknown): (() => boolean) | null {
   return typeof left() === 'number' ? () => Number(left()) > 0 : null;
 }
 
+/** A function that work is handed may throw where the lock is over. */
+function checkOf(told: Callable, process: ProcessContext): (() => boolean) | null {
+  const passesNow = (): boolean => passes(told, undefined);
+  return onlyThrows(told, told.name) && readsClock(process, passesNow) && passesNow() ? passesNow : null;
+}
+
 /** What ends or extends a lock, by its name, whatever it looks like. */
 const CHANGES =
   /^_?(?:release|unlock|free|give|drop|extend|renew|refresh|stop|end|close|cancel|abort|quit|leave|yield|return|done|dispose|destroy|clear|remove|resign)(?![a-z])/;
@@ -204,10 +222,12 @@ function onlyLooks(it: Callable): boolean {
 /** What throws where a lock is over, by its name. */
 const CHECKS = /^_?(?:check|assert|ensure|verify|require|throwIf|throwUnless|guard|still|must)/;
 
+const THROWS = /\bthrow(?:IfAborted)?\b/;
+
 /** Whether all that a function does is to throw, or not. */
 function onlyThrows(it: Callable, name: string): boolean {
   const text = Function.prototype.toString.call(it);
-  return CHECKS.test(name) && it.length === 0 && /\bthrow\b/.test(text) && !/^async\b/.test(text) && !acts(text);
+  return CHECKS.test(name) && it.length === 0 && THROWS.test(text) && !/^async\b/.test(text) && !acts(text);
 }
 
 const COMMENT = /\/\/[^\n]*|\/\*[\s\S]*?\*\//g;
@@ -224,7 +244,7 @@ function throwsFirst(it: Callable): boolean {
 /** Whether a function does not throw. */
 function passes(it: Callable, value: unknown): boolean {
   try {
-    asking(() => it.call(value));
+    asking(() => withoutAborts(() => it.call(value)));
     return true;
   } catch {
     return false;

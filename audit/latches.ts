@@ -28,6 +28,25 @@ export function asking<T>(ask: () => T): T {
   }
 }
 
+/** What a check does besides where a lock is over, which must not happen at a hypothetical time. */
+const ENDS = ['clearTimeout', 'clearInterval'] as const;
+
+/** Calls a check that may abort the work and stop its timers: it throws in place of the first, and does nothing of the other. */
+export function withoutAborts<T>(check: () => T): T {
+  const { abort } = AbortController.prototype;
+  const before = ENDS.map((name) => globalThis[name]);
+  AbortController.prototype.abort = () => {
+    throw new Error('it is over');
+  };
+  for (const name of ENDS) globalThis[name] = () => {};
+  try {
+    return check();
+  } finally {
+    AbortController.prototype.abort = abort;
+    for (const [i, name] of ENDS.entries()) globalThis[name] = before[i] as typeof clearTimeout;
+  }
+}
+
 /** Instruments the flags that a file sets on a condition. The lines stay the same. */
 export function withLatches(text: string, name: string): string {
   let told = text;

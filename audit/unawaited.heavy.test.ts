@@ -153,3 +153,42 @@ it.each([
 ])('knows whether a lock is extended for as long as its work takes: by %s', async (timer, ids) => {
   expect(await idsOf(solving(timer))).toEqual(ids);
 });
+
+/** Work that is handed over, and begun before it is known whether it is awaited. */
+it.each([
+  ['return work();', ['releases-early']],
+  ['return await work();', []],
+])('tells why its own key has gone: %s', async (returned, ids) => {
+  const text = `${HEAD}
+export async function withLock<T>(redis: Redis, name: string, work: () => Promise<T>): Promise<T> {
+  const [key, token] = ['lock:' + name, randomUUID()];
+  if ((await redis.set(key, token, 'PX', 120_000, 'NX')) !== 'OK') throw new Error('busy');
+  try { ${returned} } finally { await redis.eval(UNLOCK, 1, key, token); }
+}`;
+  expect(await idsOf(text, 12)).toEqual(ids);
+});
+
+/** Two accounts at once on three nodes, whose clients give commands up before work of seconds is over. */
+it.each([
+  [
+    'for (const it of orders) { await store.open(it); if (signal.aborted) throw signal.error; await store.move(it, into); }',
+    [],
+  ],
+  ['orders.forEach(async (it) => { await store.open(it); await store.move(it, into); });', ['releases-early']],
+])('releases on several nodes when its work is over: %s', async (moves, ids) => {
+  const text = `import { Redis } from 'ioredis';
+import Redlock from 'redlock5';
+const urls = (process.env.REDLOCK_URLS ?? 'redis://a:6379,redis://b:6379,redis://c:6379').split(',');
+const redlock = new Redlock(urls.map((it) => new Redis(it, { commandTimeout: 500 })), { retryCount: 5, retryDelay: 250 });
+redlock.on('error', () => {});
+interface Store { orders(of: string): Promise<string[]>; open(order: string): Promise<void>; move(order: string, into: string): Promise<void> }
+export async function merge(store: Store, from: string, into: string): Promise<void> {
+  if (from === into) throw new RangeError('one account');
+  await redlock.using([from, into].sort(), 15_000, async (signal) => {
+    const orders = await store.orders(from);
+    if (signal.aborted) throw signal.error;
+    ${moves}
+  });
+}`;
+  expect(await idsOf(text, 62)).toEqual(ids);
+});

@@ -41,6 +41,23 @@ describe('until when a lock may be relied on', () => {
     expect(trial.reliableUntil(400, TTL_MS)).toBe(10 + usable(TTL_MS));
   });
 
+  it('counts from the second of these where that went out over another connection', () => {
+    const trial = new Trial(1);
+    for (const atMs of [10, 300]) trial.heard(saidOf(0, atMs), {});
+    trial.answered(0, 'acquire', 'yes', 400);
+    expect(trial.reliableUntil(400, TTL_MS)).toBe(300 + usable(TTL_MS));
+  });
+
+  it('counts what a node answers that is asked again, and not what it has answered before', () => {
+    const trial = trialOf(2, [2, 10, 'yes']);
+    for (const node of [0, 1, 2]) trial.heard(saidOf(node, 900));
+    trial.answered(0, 'acquire', 'yes', 901);
+    expect(trial.isGranted).toBe(false);
+    trial.answered(1, 'acquire', 'yes', 901);
+    expect(trial.isGranted).toBe(true);
+    expect(trial.reliableUntil(902, TTL_MS)).toBe(900 + usable(TTL_MS));
+  });
+
   it.each(['token', 'another'])('counts from the last try where one that was granted came to nothing: %s', (value) => {
     const trial = trialOf(1, [0, 10, 'yes']);
     trial.heard(saidOf(0, 400, 'token', 'release'));

@@ -71,14 +71,16 @@ export class Trial {
   private latest = '';
   /** Of the offers that enough nodes have granted, the one that was granted last. */
   private won: Offer | null = null;
-  /** The nodes that were asked since they have answered last. */
-  private readonly unanswered = new Set<number>();
+  /** The nodes that were asked since they have answered last, with the connection over which. */
+  private readonly unanswered = new Map<number, object | undefined>();
   /** What each node was asked for last: its next answer is about that. */
   private readonly asked = new Map<number, Offer>();
   private readonly needed: number;
   private tell: () => void = () => {};
   /** What waits until the work is done; `null` where nothing is kept back. */
   kept: { readonly connections: Set<object>; readonly sends: (() => void)[] } | null = null;
+  /** For how long what it sends at the end of its work was kept back: its client may have given that up meanwhile. */
+  keptForMs = 0;
 
   constructor(needed: number) {
     this.needed = needed;
@@ -95,7 +97,8 @@ export class Trial {
     return this.won ?? this.offers.get(this.latest);
   }
 
-  heard(said: Said): void {
+  /** @param connection - Over which it goes out, where it is known. */
+  heard(said: Said, connection?: object): void {
     this.sent.push(said);
     if (said.operation === 'acquire' && said.value !== null && !(this.isHeld && this.isGranted)) {
       if (this.isBeforeLock(said)) {
@@ -104,7 +107,7 @@ export class Trial {
       }
       this.key ??= said.key;
       if (said.key !== this.key) return;
-      this.offered(said.value, said);
+      this.offered(said.value, said, connection);
     }
     this.isAnew ||= this.loops && this.isHeld && said.operation === 'acquire' && said.key === this.key;
     if (said.operation === 'release' && said.key === this.key) this.offer?.deletedOn.add(said.node);
@@ -131,7 +134,7 @@ export class Trial {
     this.asked.clear();
   }
 
-  private offered(value: string, { node, atMs, ttlMs }: Said): void {
+  private offered(value: string, { node, atMs, ttlMs }: Said, connection: object | undefined): void {
     const offer = this.offers.get(value) ?? {
       value,
       ttlMs,
@@ -144,10 +147,13 @@ export class Trial {
       offer.grantedMs.delete(node);
       if (this.won === offer) this.won = null;
     }
+    // Who asks a node again counts what it answers then.
+    if (this.won !== offer) offer.grantedMs.delete(node);
     this.latest = value;
-    // The next answer may be to the first of several tries.
-    if (!this.unanswered.has(node) || this.asked.get(node) !== offer) offer.sentMs.set(node, atMs);
-    this.unanswered.add(node);
+    // The next answer may be to the first of several tries over one connection.
+    const isPending = this.unanswered.has(node) && this.unanswered.get(node) === connection;
+    if (!isPending || this.asked.get(node) !== offer) offer.sentMs.set(node, atMs);
+    this.unanswered.set(node, connection);
     this.asked.set(node, offer);
     this.offers.set(value, offer);
   }
@@ -229,8 +235,10 @@ export class Trial {
     });
   }
 
-  letGo(): void {
+  /** Sends what was kept back until now, ms by the wall clock. */
+  letGo(nowMs: number): void {
     const { kept } = this;
+    if (kept !== null && kept.sends.length > 0) this.keptForMs = nowMs - this.endedMs;
     this.kept = null;
     for (const send of kept?.sends ?? []) send();
   }
@@ -257,6 +265,8 @@ export class Wire implements Tap {
   private readonly trials = new WeakMap<ProcessContext, Trial>();
   private readonly byLock = new WeakMap<object, Trial>();
   private readonly calls = new AsyncLocalStorage<{ trial: Trial | null; readonly process: ProcessContext | null }>();
+  /** Over which connection commands go out. */
+  private readonly connections = new WeakMap<object, object>();
   /** Calls of one process are told apart: their clients are connected before the first. */
   tellsApart = false;
   /** Receives how long each timer takes that a process sets, ms. */
@@ -323,7 +333,7 @@ export class Wire implements Tap {
       const plain =
         words === about ? asOffer(meaning, trial) : { ...meaning, operation: 'read-counter' as const, value: null };
       const said = readCommand(words, plain, node, process.wallMs());
-      trial.heard({ ...this.asMeant(said), inMulti });
+      trial.heard({ ...this.asMeant(said), inMulti }, this.connections.get(commands));
     }
   }
 
@@ -351,6 +361,7 @@ export class Wire implements Tap {
     commands: readonly (readonly string[])[],
     send: () => void,
   ): boolean {
+    this.connections.set(commands, connection);
     const trial = this.trialOf(process);
     if (trial?.isGranted !== true || trial.key === null) return false;
     const isAbout = commands.some((words) => words.slice(1).includes(trial.key ?? ''));
