@@ -7,6 +7,7 @@ import type { Parameter } from './parameter.js';
 import { hasClient, isAddress, isId, isListType, namesResource, type Role, roleOf, saysTtl } from './roles.js';
 import { unitIn } from './units.js';
 import { calls, elements, IS_BODY, partlyKnown, QUIET, requiredValue, unknownValue } from './unknown.js';
+import { SECRET } from './uses.js';
 
 /** So many clients, whose names differ in a number or a letter at the end (`node1`, `node2`), are of a node each. */
 const LEAST_NODES = 3;
@@ -18,14 +19,21 @@ export function argumentsFor(parameters: readonly Parameter[], given: Given, isR
     .filter((it) => STEM.test(it.name) && roleOf(it, isRelease) === 'client')
     .map(({ name }) => name);
   const areNodes = apart.length >= LEAST_NODES && new Set(apart.map((it) => STEM.exec(it)?.[1])).size === 1;
+  const own = { ...given, others: othersIn(parameters) };
   const values = withKey(parameters, given, isRelease).flatMap((it) => {
     const nth = areNodes ? apart.indexOf(it.name) : -1;
-    const value = nth < 0 ? argumentFor(it, given, isRelease) : given.clients()[nth];
+    const value = nth < 0 ? argumentFor(it, own, isRelease) : given.clients()[nth];
     return it.isRest === true && Array.isArray(value) ? (value as unknown[]) : [value];
   });
   let last = values.length;
   while (last > 0 && values[last - 1] === undefined) last--;
   return values.slice(0, last);
+}
+
+/** The paths of what has to be another one than what is before it: `into`, `transfer.toBin`. */
+function othersIn(parameters: readonly Parameter[], path = ''): ReadonlySet<string> {
+  const own = parameters.filter(({ isOther }) => isOther === true).map(({ name }) => `${path}${name}`);
+  return new Set([...own, ...(path === '' ? parameters.flatMap((it) => [...othersIn(it.fields, `${it.name}.`)]) : [])]);
 }
 
 /**
@@ -120,6 +128,10 @@ function argumentFor(parameter: Parameter, given: Given, isRelease: boolean): un
       return 1;
     case 'environment':
       return needed(process.env);
+    case 'secret':
+      return needed(SECRET);
+    case 'fetch':
+      return needed(fetch);
     case 'place':
       return needed(`${OTHER_URL}/a`);
     case 'token':
@@ -261,23 +273,23 @@ const GOES_TO = /^(?:to|into|receiver|recipient|payee|taker|dest|destination|ben
 /** The name in a path: `id` of `order.id`. */
 const NAME_IN = /[^.]*$/;
 
-/** The same for what something goes to. */
-function otherEnd(name: string, key: string): string {
-  return GOES_TO.test(NAME_IN.exec(name)?.[0] ?? '') ? `${key}2` : key;
+/** The same for what something goes to, or what has to be another one. */
+function otherEnd(path: string, key: string, { others }: Pick<Given, 'others'>): string {
+  return others?.has(path) === true || GOES_TO.test(NAME_IN.exec(path)?.[0] ?? '') ? `${key}2` : key;
 }
 
-function textFor(name: string, key: string): string {
-  return periodFor(name, key) ?? otherEnd(name, key);
+function textFor(path: string, key: string, given: Pick<Given, 'others'> = {}): string {
+  return periodFor(NAME_IN.exec(path)?.[0] ?? '', key) ?? otherEnd(path, key, given);
 }
 
 function textAt(path: string, given: Given): string {
   const from = given.swaps?.get(path) ?? path;
-  return textFor(NAME_IN.exec(from)?.[0] ?? '', keyAt(from, given));
+  return textFor(from, keyAt(from, given), given);
 }
 
 function numberAt(path: string, given: Given): number {
   const from = given.swaps?.get(path) ?? path;
-  return numberOf(otherEnd(from, keyAt(from, given)));
+  return numberOf(otherEnd(from, keyAt(from, given), given));
 }
 
 /** The key for an argument, or for a property of one: `order.id`. */

@@ -49,6 +49,8 @@ export interface Given {
   readonly differs?: ReadonlySet<string>;
   /** Those that have the value that another one has in other calls. */
   readonly swaps?: ReadonlyMap<string, string>;
+  /** Arguments, and properties of these, that have to be another thing than one before them. */
+  readonly others?: ReadonlySet<string>;
   /** Receives the names of all that have a value of this kind. */
   names?: Set<string>;
   /** What the function that acquires calls its parameters. */

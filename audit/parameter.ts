@@ -22,6 +22,8 @@ export interface Parameter {
   readonly opens?: boolean;
   /** A time: a date is made of it, or the clock is compared with it. */
   readonly isTime?: boolean;
+  /** It has to be another one than a parameter before it. */
+  readonly isOther?: boolean;
   /** It says which lock is meant, whatever its name says. */
   readonly isKey?: boolean;
   /** The properties of an object, or of each in a list, as far as they are known. */

@@ -269,3 +269,98 @@ export function exclusive(redis: Redis, keyOf: (req: unknown) => string) {
   expect(early.ids).toEqual(['releases-early']);
   await expect(saidOf(middleware("res.once('finish', release);"))).resolves.toMatchObject({ ids: [] });
 });
+
+/** A lease whose signal is aborted by a failed extension alone, and which says by the clock whether it is over. */
+const lease = (says: string): string => `${HEAD}
+const TTL_MS = 24_000;
+export class Lease {
+  #gone = new AbortController(); #timer: NodeJS.Timeout | undefined;
+  private constructor(private redis: Redis, private key: string, private token: string, private until: number) { this.#plan(); }
+  static async take(redis: Redis, show: string): Promise<Lease | null> {
+    const [key, token, from] = ['show:' + show, randomUUID(), Date.now()];
+    return (await redis.set(key, token, 'PX', TTL_MS, 'NX')) === 'OK' ? new Lease(redis, key, token, from + TTL_MS) : null;
+  }
+  get signal(): AbortSignal { return this.#gone.signal; }
+  ${says}
+  #plan(): void { this.#timer = setTimeout(() => void this.#beat(), 6_000); }
+  async #beat(): Promise<void> {
+    const from = Date.now();
+    const limit = new Promise<number>((resolve) => setTimeout(() => resolve(-1), 4_000));
+    const said = await Promise.race([this.redis.eval(EXTEND, 1, this.key, this.token, TTL_MS).catch(() => -1), limit]);
+    if (said === 1) this.until = from + TTL_MS;
+    else if (said === 0 || Date.now() + 10_000 >= this.until) return this.#lose();
+    this.#plan();
+  }
+  #lose(): void { clearTimeout(this.#timer); this.#gone.abort(); }
+  async release(): Promise<void> { clearTimeout(this.#timer); await this.redis.eval(UNLOCK, 1, this.key, this.token); }
+}`;
+
+it('takes a lock for held as long as its signal and its check say so', async () => {
+  const checks =
+    'assertHeld(): void { if (Date.now() >= this.until) this.#lose(); this.#gone.signal.throwIfAborted(); }';
+  await expect(saidOf(lease(checks), 60)).resolves.toMatchObject({ ids: [] });
+  await expect(saidOf(lease(''), 60)).resolves.toMatchObject({ ids: ['silent-loss'] });
+});
+
+it('passes a check to the work beside the signal', async () => {
+  const text = (given: string): string =>
+    `${HEAD}
+export async function withBin(redis: Redis, bin: string, work: (${given}) => Promise<void>): Promise<void> {
+  const [key, token] = ['bin:' + bin, randomUUID()];
+  let until = Date.now() + 20_000;
+  if ((await redis.set(key, token, 'PX', 20_000, 'NX')) !== 'OK') throw new Error('busy');
+  const lost = new AbortController();
+  const timer = setInterval(async () => {
+    const from = Date.now();
+    const said = await redis.eval(EXTEND, 1, key, token, 20_000).catch(() => -1);
+    if (said === 1) until = from + 20_000;
+    else if (said === 0) lost.abort();
+  }, 5_000);
+  const ensureHeld = (): void => {
+    lost.signal.throwIfAborted();
+    if (Date.now() > until - 2_000) throw new Error('over');
+  };
+  try { await work(${given.replaceAll(/: [^,]*(?:\(\) => void)?/g, '')}); } finally { clearInterval(timer); await redis.eval(UNLOCK, 1, key, token); }
+}`.replace('work(signal', 'work(lost.signal');
+  await expect(saidOf(text('signal: AbortSignal, ensureHeld: () => void'), 40)).resolves.toMatchObject({ ids: [] });
+  await expect(saidOf(text('signal: AbortSignal'), 40)).resolves.toMatchObject({ ids: ['silent-loss'] });
+});
+
+it('makes requests by the fetch of the file, at another server', async () => {
+  const worker = (awaits: string): string => `import { randomUUID } from 'node:crypto';
+const UNLOCK = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+export function createWorker({ redis, baseUrl, apiKey, fetchImpl = fetch }) {
+  async function book({ id, member }) {
+    const said = await fetchImpl(baseUrl + '/members/' + member, { method: 'PUT', headers: { authorization: 'Bearer ' + apiKey } });
+    if (!said.ok) throw new Error('status ' + said.status + ' for ' + id);
+  }
+  return async (job) => {
+    const [key, token] = ['lock:' + job.data.member, randomUUID()];
+    if ((await redis.set(key, token, { NX: true, PX: 60_000 })) !== 'OK') throw new Error('busy');
+    try { ${awaits} book(job.data); } finally { await redis.eval(UNLOCK, { keys: [key], arguments: [token] }); }
+  };
+}`;
+  const right = await saidOf(worker('return await'), 12);
+  expect(right).toMatchObject({ ids: [] });
+  expect(right.understood).toContain('createWorker (lock.ts:3) does its own work under the lock');
+  await expect(saidOf(worker('return'))).resolves.toMatchObject({ ids: ['releases-early'] });
+});
+
+it('audits a lock beside a function that connects elsewhere', async () => {
+  const text = `${HEAD}
+import net from 'node:net';
+export async function lock(redis: Redis, printer: string): Promise<string | null> {
+  const token = randomUUID();
+  return (await redis.set(printer, token, 'PX', 60_000, 'NX')) === 'OK' ? token : null;
+}
+export async function unlock(redis: Redis, printer: string, token: string): Promise<void> { await redis.eval(UNLOCK, 1, printer, token); }
+export async function print(redis: Redis, printer: string, label: string, send = to): Promise<void> {
+  const token = await lock(redis, printer);
+  if (token === null) throw new Error('busy');
+  try { await send(printer, label); } finally { await unlock(redis, printer, token); }
+}
+function to(host: string, label: string): Promise<void> {
+  return new Promise((resolve) => net.connect(9100, host).on('close', resolve).end(label));
+}`;
+  await expect(saidOf(text, 12)).resolves.toMatchObject({ ids: [] });
+});

@@ -13,6 +13,10 @@ export type Role =
   | 'port'
   | 'connection'
   | 'credential'
+  /** A key of an API, or what signatures are made with. */
+  | 'secret'
+  /** What makes requests, as the global `fetch` does. */
+  | 'fetch'
   | 'library'
   | 'redlock'
   | 'key'
@@ -104,6 +108,10 @@ const IS_ID_NAME =
 const IS_AMOUNT =
   /^(?:n|amount|count|total|frames|pages|steps|items|batch|size|times|quantity|qty|cents|price)$|(?:Count|Total|Size|Amount|Cents|Pages|Steps)$/;
 
+/** What is no token of a lock. */
+const IS_SECRET_NAME = /api_?key$|(?:signing|webhook|hmac|cron|jwt|client)_?secret$/i;
+const IS_FETCH_NAME = /^_?(?:do|http)?_?fetch(?:Impl|Fn|er)?$/i;
+
 /** What a parameter is for, by its type and its name. */
 export function roleOf(parameter: Parameter, isRelease = false): Role {
   const { name, type, fields } = parameter;
@@ -114,6 +122,9 @@ export function roleOf(parameter: Parameter, isRelease = false): Role {
   const isText = /^(?:readonly\s+)?string\b(?!\s*\[)/.test(type);
   const isNumber = /^number\b(?!\s*\[)/.test(type);
   if (parameter.isCallback === true) return 'callback';
+  if (IS_FETCH_NAME.test(name) && /^(?:typeof (?:globalThis\.)?fetch)?$/.test(type) && (isFunction || type !== ''))
+    return 'fetch';
+  if (IS_SECRET_NAME.test(name) && (type === '' || isText)) return 'secret';
   if (/^I?Redlock$/.test(type) || (type === '' && name === 'redlock')) return 'redlock';
   if (type === 'Date' || (parameter.isTime === true && (type === '' || isText || isNumber))) return 'time';
   if (name === 'env' || /\bProcessEnv\b/.test(type)) return 'environment';
@@ -197,6 +208,7 @@ function roleOfObject(parameter: Parameter, isRelease: boolean): Role {
   if (fields.length > 0 || type.startsWith('{') || isOptions) return isSubject(parameter) ? 'subject' : 'options';
   // Something is kept with a request of which nothing is read.
   if (type === '' && /^_?req(?:uest)?$/.test(name)) return 'subject';
+  if (!opens && isOtherUrl(name)) return 'place';
   const role = roleByName(name);
   // A method of what is handed over: `isPaid` is no id.
   if (role === undefined || (parameter.isFunction && role !== 'logger')) return 'unknown';

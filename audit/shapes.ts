@@ -2,7 +2,7 @@ import type { Parameter } from './parameter.js';
 import { isResponse } from './roles.js';
 import { isNode, part, parts, type SyntaxNode, syntaxOf, visit } from './syntax.js';
 import { parameterSaid, propertySaid } from './units.js';
-import { calls, callsBack, fieldsRead, isTime, nameOf, opens } from './uses.js';
+import { calls, callsBack, fieldsRead, isTime, nameOf, opens, refusesAsSame } from './uses.js';
 
 /** A function, a method or a class, as it is called. */
 export interface Shape {
@@ -165,7 +165,12 @@ class Reader {
     const parameters =
       node.type.startsWith('Class') && node.type !== 'ClassMethod'
         ? []
-        : withoutCallbacks(parts(node, 'params').map((it) => this.withUnit(this.parameterOf(it, body), node)));
+        : withoutCallbacks(
+            withOthers(
+              parts(node, 'params').map((it) => this.withUnit(this.parameterOf(it, body), node)),
+              body,
+            ),
+          );
     const returnsFunction = isFunctionReturned(body);
     const isPrivate = node.accessibility === 'private' || node.accessibility === 'protected';
     return {
@@ -320,4 +325,14 @@ function topNames(statement: SyntaxNode): string[] {
     const name = part(it, 'id')?.type === 'Identifier' ? nameOf(part(it, 'id')) : '';
     return isCallable && name !== '' ? [name] : [];
   });
+}
+
+/** Marks what has to be another one than a parameter before it, or a field of the same. */
+function withOthers(all: readonly Parameter[], body: SyntaxNode | null, path = ''): Parameter[] {
+  const names = all.map(({ name }) => `${path}${name}`);
+  return all.map((it, i) => ({
+    ...it,
+    isOther: refusesAsSame(body, names, names[i] ?? ''),
+    fields: path === '' ? withOthers(it.fields, body, it.name === '' ? '' : `${it.name}.`) : it.fields,
+  }));
 }

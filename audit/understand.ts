@@ -1,4 +1,5 @@
 import { replayLibraries } from '../libraries/run.js';
+import { UnsupportedClient } from '../libraries/session.js';
 import type { Fault, Schedule } from '../scenarios/index.js';
 import { InputError } from '../scenarios/input-error.js';
 import { functionDefects } from './beside.js';
@@ -81,7 +82,11 @@ export async function understand(bench: Bench, hints: Hints): Promise<FoundLock>
 /** The same with what the other functions of the file do under their locks. */
 async function withOthers(bench: Bench, found: FoundLock, plans: readonly Plan[]): Promise<FoundLock> {
   const { shown } = found.seen;
-  const others = await functionDefects({ ...found, bench }, plans);
+  const others = await functionDefects({ ...found, bench }, plans).catch((error) => {
+    // What another function connects to besides says nothing of this one.
+    if (error instanceof UnsupportedClient) return [];
+    throw error;
+  });
   // What is only looked for before the lock is not read again either.
   const isSaid = ({ id }: Defect): boolean => id === STALE_READ.id && shown.some((it) => it.id === LOOKS_BEFORE.id);
   return { ...found, seen: { ...found.seen, shown: [...shown, ...others.filter((it) => !isSaid(it))] } };

@@ -214,3 +214,24 @@ function parametersOf({ inner }: Read): Parameter[] {
     fields: parametersOf(read),
   }));
 }
+
+/** Whether a function throws or returns where what has one of these names equals one before it in the list: nothing is moved from `a` to `a`. */
+export function refusesAsSame(body: SyntaxNode | null, names: readonly string[], name: string): boolean {
+  let found = false;
+  const before = names.slice(0, names.indexOf(name));
+  if (body === null || before.length === 0) return found;
+  visit(body, (node) => {
+    if (node.type !== 'IfStatement' || !leaves(part(node, 'consequent'))) return;
+    const test = part(node, 'test');
+    if (test?.type !== 'BinaryExpression' || !/^===?$/.test(String(test.operator))) return;
+    const [left = '', right = ''] = [part(test, 'left'), part(test, 'right')].map((it) => chainOf(it).join('.'));
+    found ||= (right === name && before.includes(left)) || (left === name && before.includes(right));
+  });
+  return found;
+}
+
+/** Whether a statement, or the first of a block, leaves its function. */
+function leaves(node: SyntaxNode | null): boolean {
+  const first = node?.type === 'BlockStatement' ? (parts(node, 'body')[0] ?? null) : node;
+  return first?.type === 'ThrowStatement' || first?.type === 'ReturnStatement';
+}
