@@ -68,6 +68,7 @@ describe.each([
   ['twenty-fifth', 15],
   ['twenty-sixth', 16],
   ['twenty-seventh', 16],
+  ['twenty-eighth', 32],
 ] as const)('the %s set of locks as people write them', (set, count) => {
   const locks = locksOf(set);
 
