@@ -2,10 +2,10 @@ import type { LockPlan, Schedule } from '../scenarios/index.js';
 import { isWork } from './called.js';
 import { type Capacity, capacityOf } from './capacity.js';
 import { isOwnWork } from './cases.js';
+import { claimIn } from './claims.js';
 import type { Defect } from './defect.js';
 import { isLostInFailover } from './failover.js';
 import { comparesTexts, type Fence, fencesOf, speaksOfFencing } from './fences.js';
-import { claimIn } from './guards.js';
 import type { Hosts } from './hosts.js';
 import { mistakesAnswers } from './late-answers.js';
 import {

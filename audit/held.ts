@@ -241,10 +241,14 @@ function throwsFirst(it: Callable): boolean {
   return it.length === 0 && BEGINS_WITH_CHECK.test(text) && !/^async\b/.test(text) && !SENDS.test(text);
 }
 
-/** Whether a function does not throw. */
+/** A first parameter that says how much has to be left, with its default: `ensure(needMs = 1_000)`. */
+const TAKES_LEAST = /^(?:async\s+|function\s*|[\w$#]+\s*)?\(\s*\w+\s*=\s*[\d_.]+\s*\)/;
+
+/** Whether a function does not throw, where it is asked for no time that is left. */
 function passes(it: Callable, value: unknown): boolean {
+  const least = TAKES_LEAST.test(Function.prototype.toString.call(it)) ? [0] : [];
   try {
-    asking(() => withoutAborts(() => it.call(value)));
+    asking(() => withoutAborts(() => it.call(value, ...least)));
     return true;
   } catch {
     return false;

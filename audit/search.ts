@@ -10,7 +10,7 @@ import { kindsFor, promiseOf, type Trouble, troublesFor } from './cases.js';
 import { lockMaker } from './drive.js';
 import type { Bench } from './load.js';
 import { isOfWork } from './own-error.js';
-import { plansFor } from './plan.js';
+import { plansFor, type Understood } from './plan.js';
 import { firstLineOf, ProcessExit } from './program.js';
 import { surroundingsIn } from './rehearsal.js';
 import type { FoundBefore } from './result.js';
@@ -105,6 +105,17 @@ function isAfterPause({ clients, atUs }: Violation, schedule: Schedule): boolean
   );
 }
 
+/** What is not held against a lock. */
+function excuseFor({ program }: Bench, { plan }: Understood): (violation: Violation, run: DrawnLibraryRun) => boolean {
+  const reads = plan.shared !== undefined;
+  // `using` of redlock hands its work a signal, and the first extension aborts that: after a pause before the work as after one in it.
+  const isTold = plan.use === 'handler' && program.sources.some(({ text }) => /\.using\(/.test(text));
+  return (it, run) =>
+    isOfEnded(it, run) ||
+    (reads && isOfReader(it)) ||
+    (isTold && kindOf(it) === 'acquisition' && isAfterPause(it, run.schedule));
+}
+
 /** One run, of a schedule that failed before. */
 async function playedAgain(
   made: LockFactory,
@@ -162,10 +173,8 @@ export async function searchAudit(
   const streams = new RandomStreams(limits.seed);
   const troubleOf = troublesFor(how);
   const kinds = countedKinds(bench, how, seen);
-  const reads = how.plan.shared !== undefined;
   const isOnOne = promiseOf(how) !== 'redlock';
-  // `using` of redlock hands its work a signal, and the first extension aborts that, after a pause before it was called as after one later.
-  const isTold = how.plan.use === 'handler' && bench.program.sources.some(({ text }) => /\.using\(/.test(text));
+  const isExcused = excuseFor(bench, how);
   const failing = new Map<ViolationKind, Failing>();
   /** Of those, what failed in a run in which all errors were caught: it can be made small. */
   const caught = new Set<ViolationKind>();
@@ -184,14 +193,7 @@ export async function searchAudit(
     const run = isOnOne ? await withEqualRates(drawn, subject, extending) : drawn;
     classes[faults.id] = (classes[faults.id] ?? 0) + 1;
     acquired += claimsIn(run);
-    const bad = run.violations.filter(
-      (it) =>
-        kinds.includes(kindOf(it)) &&
-        isCertain(it) &&
-        !isOfEnded(it, run) &&
-        !(reads && isOfReader(it)) &&
-        !(isTold && kindOf(it) === 'acquisition' && isAfterPause(it, run.schedule)),
-    );
+    const bad = run.violations.filter((it) => kinds.includes(kindOf(it)) && isCertain(it) && !isExcused(it, run));
     for (const kind of new Set(bad.map(kindOf))) counts.set(kind, (counts.get(kind) ?? 0) + 1);
     const isCaught = run.uncaught.length === 0;
     const fresh = bad.filter((it) => !failing.has(kindOf(it)) || (isCaught && !caught.has(kindOf(it))));
