@@ -137,7 +137,8 @@ function askedByName(
   }
   for (const name of answersOf(result).keys()) {
     const ask = (): unknown => answerOf(result, name);
-    const whenHeld = !SAYS_OVER.test(name);
+    // What throws where it is over passes where it is held, whatever its name says.
+    const whenHeld = throws(Reflect.get(result, name), name) || !SAYS_OVER.test(name);
     if (readsClock(process, ask)) return () => ask() === whenHeld;
   }
   return null;
@@ -241,6 +242,12 @@ function throwsFirst(it: Callable): boolean {
   return it.length === 0 && BEGINS_WITH_CHECK.test(text) && !/^async\b/.test(text) && !SENDS.test(text);
 }
 
+/** Whether it is a function that answers by throwing, or not. */
+function throws(it: unknown, name: string): boolean {
+  if (typeof it !== 'function') return false;
+  return onlyThrows(it as Callable, name) || (!CHANGES.test(name) && throwsFirst(it as Callable));
+}
+
 /** A first parameter that says how much has to be left, with its default: `ensure(needMs = 1_000)`. */
 const TAKES_LEAST = /^(?:async\s+|function\s*|[\w$#]+\s*)?\(\s*\w+\s*=\s*[\d_.]+\s*\)/;
 
@@ -270,8 +277,7 @@ export function answersOf(value: unknown): Map<string, boolean> {
 export function answerOf(value: unknown, name: string): unknown {
   const says: unknown = asking(() => Reflect.get(value as object, name));
   if (typeof says !== 'function') return says;
-  if (onlyThrows(says as Callable, name) || (!CHANGES.test(name) && throwsFirst(says as Callable)))
-    return passes(says as Callable, value);
+  if (throws(says, name)) return passes(says as Callable, value);
   return onlyLooks(says as Callable) && !CHANGES.test(name) ? asking(() => says.call(value)) : undefined;
 }
 

@@ -1,8 +1,7 @@
-import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
 import { describe, expect, it } from 'vitest';
+import { lockstep } from '../cli/testing/in-process.js';
 
 interface WildLock {
   readonly file: string;
@@ -19,7 +18,6 @@ interface WildLock {
 }
 
 const FOLDER = new URL('wild/', import.meta.url);
-const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 function locksOf(set: string): WildLock[] {
   const { locks } = JSON.parse(readFileSync(new URL(`${set}/verdicts.json`, FOLDER), 'utf8')) as { locks: WildLock[] };
@@ -39,10 +37,10 @@ function triedOf(locks: readonly WildLock[]): readonly WildLock[] {
 /** What a program may have to spend on one verdict. */
 const MOST_TOKENS = 1_500;
 
-function audit(path: string): { status: number | null; text: string } {
-  const argv = ['dist/cli/main.js', 'audit', `test/wild/${path}`, '--json'];
-  const { status, stdout, stderr } = spawnSync(process.execPath, argv, { cwd: ROOT, encoding: 'utf8' });
-  return { status, text: stdout + stderr };
+/** In this process: an engine that is warm audits in half the time. */
+async function audit(path: string): Promise<{ readonly code: number; readonly text: string }> {
+  const { code, stdout, stderr } = await lockstep(['audit', `${FOLDER.pathname}${path}`, '--json']);
+  return { code, text: stdout + stderr };
 }
 
 describe.each([
@@ -78,10 +76,10 @@ describe.each([
     expect(locks).toHaveLength(count);
   });
 
-  it.each(triedOf(locks))('audits $file, which is $verdict', ({ file, verdict, judged, words = [] }) => {
-    const { status, text } = audit(`${set}/${file}`);
+  it.each(triedOf(locks))('audits $file, which is $verdict', async ({ file, verdict, judged, words = [] }) => {
+    const { code, text } = await audit(`${set}/${file}`);
     expect(text).not.toBe('');
-    expect(status, text).toBe(verdict === 'right' ? 0 : 1);
+    expect(code, text).toBe(verdict === 'right' ? 0 : 1);
     expect(countTokens(text)).toBeLessThanOrEqual(MOST_TOKENS);
     if (judged !== undefined) expect(JSON.parse(text)).toHaveProperty('promise.kind', judged);
     for (const word of words) expect(text).toMatch(new RegExp(word, 'i'));
