@@ -52,6 +52,9 @@ function isOptimistic({ trial }: Attempt): boolean {
   return watched >= 0 && set > watched && own[set]?.ifNew === false && !ends;
 }
 
+/** For how long the first acquisition is held, ms: no client gives up a release that is kept back for no longer. */
+const FIRST_HOLD_MS = 200;
+
 /** Finds out how the lock in a file is used. @throws InputError in one sentence for a file in which none is found. */
 export async function understand(bench: Bench, hints: Hints): Promise<FoundLock> {
   const hosts = new Hosts(MOST_NODES);
@@ -282,7 +285,7 @@ function nodesOf({ trial }: Attempt): number {
 
 /** Whether it takes the lock on another of its servers where the first is dead. */
 async function failsOver(bench: Bench, hosts: Hosts, how: Understood): Promise<boolean> {
-  const schedule = calm(hosts.met, [[use(1_000, FIRST_TTL_MS, 500)]], 60_000_000);
+  const schedule = calm(hosts.met, [[use(1_000, FIRST_TTL_MS, FIRST_HOLD_MS)]], 60_000_000);
   bench.wire.neededAtFirst = 1;
   try {
     const dies: Fault = { kind: 'crash', node: 'n0', atUs: 0, restartAfterUs: null };
@@ -351,7 +354,7 @@ async function firstUse(bench: Bench, hosts: Hosts, how: Understood, needed: num
 async function oneUse(bench: Bench, hosts: Hosts, how: Understood, needed: number): Promise<Attempt | null> {
   const schedule = calm(
     needed === 1 && how.nodes > 1 ? hosts.most : needed,
-    [[use(10, FIRST_TTL_MS, 500)]],
+    [[use(10, FIRST_TTL_MS, FIRST_HOLD_MS)]],
     60_000_000,
   );
   bench.wire.neededAtFirst = needed === 1 ? 1 : null;
