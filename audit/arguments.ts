@@ -315,9 +315,7 @@ function subjectFor(fields: readonly Parameter[], given: Given, path: string): u
     if (isFunction && literal === undefined) continue;
     if (literal !== undefined) made[name] = isFunction ? () => literal : literal;
     else if (roleOf(field) === 'time') made[name] = timeFor(field);
-    else if (name === 'url')
-      made[name] =
-        `${OTHER_URL}/${keyAt(own, given)}?${new URLSearchParams(Object.fromEntries(queries.map((it) => [it, textFor(it, keyAt(it, given))])))}`;
+    else if (name === 'url') made[name] = urlOf(keyAt(own, given), queries, given);
     else if (/^number\b(?!\s*\[)/.test(type)) made[name] = isId(field) ? numberAt(own, given) : 1;
     else if (type === 'boolean') made[name] = false;
     else if (calls.body !== null && IS_BODY.test(name)) made[name] = calls.body(keyAt(own, given));
@@ -327,6 +325,12 @@ function subjectFor(fields: readonly Parameter[], given: Given, path: string): u
     else if (isListType(type)) made[name] = elements(keyAt(own, given));
   }
   return partlyKnown(made, keyAt(`${path}.*`, given));
+}
+
+/** The URL of a request about a thing of this name. */
+function urlOf(about: string, queries: readonly string[], given: Given): string {
+  const query = new URLSearchParams(Object.fromEntries(queries.map((it) => [it, textFor(it, keyAt(it, given))])));
+  return `${calls.path?.(about) ?? `${OTHER_URL}/${about}`}${queries.length > 0 ? `?${query}` : ''}`;
 }
 
 function textsFor(key: string): readonly string[] {

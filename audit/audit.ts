@@ -28,6 +28,7 @@ import { firstLineOf, Program } from './program.js';
 import { endsOtherwise, MOST_NODES, reasonOf } from './refusal.js';
 import { isCache } from './repeats.js';
 import { type AuditPlan, type AuditResult, CLIENT_KINDS, type ClientKind, type Finding, type Hints } from './result.js';
+import { pathsIn } from './routes.js';
 import { type Failing, type Searched, searchAudit } from './search.js';
 import { signatureFor } from './signatures.js';
 import { bodyIn, filesIn } from './stored.js';
@@ -79,6 +80,7 @@ async function audited(plan: AuditPlan, tell: Tell, isStopped: () => boolean): P
   keepClassesOfNodeRedis(plan.path);
   calls.types = requiredTypes(program.texts);
   calls.signature = signatureFor(program.texts);
+  calls.path = pathsIn(program.texts);
   calls.body = bodyIn(program.sources);
   calls.fileAt = filesIn(program.sources);
   const guessed = clientKindIn(program.sources);

@@ -28,6 +28,8 @@ interface Calls {
   ran: ((name: string, isOver: boolean) => void) | null;
   /** The signature of each request; `null` where files check none. */
   signature: string | null;
+  /** The path of a request for such a thing, with its origin; `null` where files match none. */
+  path: ((about: string) => string) | null;
   /** The body of a request for such a thing, as JSON; `null` where files parse none. */
   body: ((about: string) => string) | null;
   /** The text of a file that is read, and is not there, by its path. */
@@ -90,6 +92,7 @@ export const calls: Calls = {
   types: new Map(),
   ran: null,
   signature: null,
+  path: null,
   body: null,
   fileAt: () => '',
 };

@@ -1,0 +1,55 @@
+import { OTHER_URL } from './environment.js';
+
+/** An expression for the path of a request: `/^\/orders\/([\w-]+)\/pay$/`. */
+const ROUTE = /\/(\^\\\/(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\[\n])*)\/[a-z]*/g;
+
+const MAY_BE_LEFT_OUT = /\((?:\?:)?[^()]*\)[?*]|\\\/\?|\$$/g;
+const EITHER = /\(\?:([^()|]*)[^()]*\)/g;
+/** What stands for the name of a thing. */
+const NAMES = /\((?:\?<\w+>)?([^()]*)\)|((?:\[[^\]]*\]|\\[wdS]|\.)[+*])/g;
+
+const LETTERS = 'bcdefghijk';
+
+/** Names of things as programs want them: as they are, of letters alone, as a number, and as a UUID. */
+const FORMS: readonly ((name: string) => string)[] = [
+  (name) => name,
+  (name) => `no${name.replaceAll(/\d/g, (digit) => LETTERS[Number(digit)] ?? '')}`,
+  (name) => `1${[...name].map((letter) => letter.codePointAt(0)).join('')}`,
+  (name) => `00000000-0000-4000-8000-${Buffer.from(name).toString('hex').padStart(12, '0').slice(-12)}`,
+];
+
+/** A path that an expression matches, about a thing of this name. */
+function pathOf(expression: string, name: string): string {
+  const named = (_: string, group: string | undefined, any: string | undefined): string => {
+    const wanted = new RegExp(`^(?:${group ?? any})$`);
+    return (FORMS.find((form) => wanted.test(form('a'))) ?? String)(name);
+  };
+  return expression
+    .slice(1)
+    .replace(MAY_BE_LEFT_OUT, '')
+    .replace(EITHER, '$1')
+    .replace(NAMES, named)
+    .replaceAll(/\\(.)/g, '$1');
+}
+
+function matches(expression: string): boolean {
+  try {
+    return new RegExp(expression).test(pathOf(expression, 'a'));
+  } catch {
+    // A part of it is none by itself.
+    return false;
+  }
+}
+
+/** The URL of a request is its path alone there. */
+const IS_PATH = /\b(?:createServer|IncomingMessage|ServerResponse)\b/;
+
+/** Makes the URL of a request that is about a thing of this name, for files that match it against an expression; `null` for others. */
+export function pathsIn(texts: readonly string[]): ((name: string) => string) | null {
+  const all = texts.flatMap((it) => [...it.matchAll(ROUTE)].map(([, expression = '']) => expression)).filter(matches);
+  // What names a thing comes before what is asked for by itself, as the health of the server.
+  const expression = all.find((it) => it.includes('(')) ?? all[0];
+  if (expression === undefined) return null;
+  const origin = texts.some((it) => IS_PATH.test(it)) ? '' : OTHER_URL;
+  return (name) => `${origin}${pathOf(expression, name)}`;
+}
