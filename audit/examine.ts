@@ -229,8 +229,9 @@ function isEndless({ trial }: Attempt): boolean {
  * done more than look and respond.
  */
 function worksAlike({ trial }: Attempt, refused: Attempt | undefined): boolean {
+  // What it stores may be named after its token.
   const works = (of: Attempt['trial'] | undefined): string[] => [
-    ...(of?.works ?? []),
+    ...(of?.works ?? []).map((it) => (of?.value ? it.replaceAll(of.value, '') : it)),
     ...(of?.sent ?? []).filter(({ key }) => key !== '' && key !== of?.key).map(({ verb, key }) => `${verb} ${key}`),
   ];
   const [own, other] = [works(trial), works(refused?.trial)];

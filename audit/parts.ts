@@ -111,11 +111,12 @@ async function exceedsTtl(subject: Runnable, plan: Plan): Promise<Defect | null>
   if (speaksOfFencing(bench)) return null;
   /** Calls that are not awaited yet, with their limits. */
   const waiting: { readonly name: string; readonly signals: readonly AbortSignal[] }[] = [];
-  let late: { readonly name: string; readonly afterMs: number } | null = null;
+  const lates: { readonly name: string; readonly afterMs: number; readonly atMs: number }[] = [];
   const look = (name: string): void => {
     const trial = isWork(name) ? heldNow(bench) : null;
     const afterMs = nowMs() - (trial?.grantedMs ?? Number.NaN);
-    if (trial?.ttlMs != null && afterMs > OVER * trial.ttlMs) late ??= { name: name.replace(/^\./, ''), afterMs };
+    if (trial?.ttlMs != null && afterMs > OVER * trial.ttlMs)
+      lates.push({ name: name.replace(/^\./, ''), afterMs, atMs: nowMs() });
   };
   const heard = (given: readonly unknown[], name: string): void => {
     waiting.push({ name, signals: isWork(name) ? signalsIn(given) : [] });
@@ -125,8 +126,11 @@ async function exceedsTtl(subject: Runnable, plan: Plan): Promise<Defect | null>
     const { name, signals } = waiting.shift() ?? { name: '', signals: [] };
     if (signals.length > 0) await Promise.race(signals.map(aborted)).finally(() => look(name));
   };
-  const { trial } = (await once(subject, plan, { heard, takes })) ?? {};
-  if (late === null || trial?.ttlMs == null || trial.sent.some(({ operation }) => operation === 'extend')) return null;
+  const { trial, held = null, leftMs = Number.NaN } = (await once(subject, plan, { heard, takes })) ?? {};
+  const [late] = lates;
+  // What comes after that is another call: a scheduler goes on when it has begun.
+  if (late === undefined || held === null || late.atMs > leftMs) return null;
+  if (trial?.ttlMs == null || trial.sent.some(({ operation }) => operation === 'extend')) return null;
   return limitsExceedTtl(nameOfPlan(plan), trial.ttlMs, late);
 }
 

@@ -140,3 +140,19 @@ export async function once(redis: Redis, name: string, at: ${type}, job: () => P
   expect(said.understood).toContain('its key is "cron:a:2033-05-18"');
   expect(said.ids).toEqual([]);
 });
+
+it('takes no work of the next night for that of a lock of the last one', async () => {
+  const { ids } = await saidOf(`import type { Redis } from 'ioredis';
+interface Site { urls(): AsyncIterable<string>; alert(text: string): Promise<void> }
+async function run(redis: Redis, at: Date, site: Site): Promise<void> {
+  if ((await redis.set('sitemap:' + at.toISOString().slice(0, 10), 'done', 'EX', 129_600, 'NX')) !== 'OK') return;
+  try { for await (const url of site.urls()) await redis.rpush('urls', url); } catch (error) { await site.alert(String(error)); }
+}
+export async function start(redis: Redis, site: Site): Promise<void> {
+  const arm = (at: Date): void => {
+    setTimeout(() => run(redis, at, site).finally(() => arm(new Date(at.getTime() + 86_400_000))), Math.max(0, Number(at) - Date.now()));
+  };
+  arm(new Date(Date.now() + 86_400_000));
+}`);
+  expect(ids).toEqual([]);
+});

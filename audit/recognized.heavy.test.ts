@@ -364,3 +364,38 @@ function to(host: string, label: string): Promise<void> {
 }`;
   await expect(saidOf(text, 12)).resolves.toMatchObject({ ids: [] });
 });
+
+it('takes what makes a value of another at once for no work', async () => {
+  const service = (edits: string, awaits: string): string => `${HEAD}
+export async function change(redis: Redis, device: string, edit: ${edits}): Promise<string> {
+  const token = randomUUID();
+  if ((await redis.set('device:' + device, token, 'PX', 15_000, 'NX')) !== 'OK') throw new Error('busy');
+  try {
+    const next = ${awaits} edit((await redis.get('plan:' + device)) ?? '');
+    await redis.set('plan:' + device, String(next));
+    return String(next);
+  } finally { await redis.eval(UNLOCK, 1, 'device:' + device, token); }
+}`;
+  const made = await saidOf(service('(plan: string) => string', ''), 8);
+  expect(made.understood).toContain('change (lock.ts:6) does its own work under the lock');
+  expect(made.ids).toEqual([]);
+  const worked = await saidOf(service('(plan: string) => Promise<string>', 'await'));
+  expect(worked.understood).toContain('change (lock.ts:6) runs work under the lock');
+});
+
+it('knows that two work alike, though each names a file after its token', async () => {
+  const text = (refused: string): string => `${HEAD}
+import { readFile, rename, writeFile } from 'node:fs/promises';
+export async function add(redis: Redis, show: string): Promise<void> {
+  const [key, token] = ['feed:' + show, randomUUID()];
+  const reply = await redis.set(key, token, 'PX', 30_000, 'NX');
+  ${refused}
+  try {
+    const feed = await readFile('feeds/' + show, 'utf8');
+    await writeFile('feeds/' + show + '.' + token, feed + 'x');
+    await rename('feeds/' + show + '.' + token, 'feeds/' + show);
+  } finally { await redis.eval(UNLOCK, 1, key, token); }
+}`;
+  await expect(saidOf(text("console.info('locked', reply);"))).resolves.toMatchObject({ ids: ['fails-open'] });
+  await expect(saidOf(text("if (reply !== 'OK') throw new Error('busy');"))).resolves.toMatchObject({ ids: [] });
+});

@@ -135,7 +135,7 @@ export function roleOf(parameter: Parameter, isRelease = false): Role {
   if (parameter.isFunction && IS_ANY_STORE_NAME.test(name) && type !== '' && !IS_CLIENT_TYPE.test(type))
     return 'unknown';
   if (isFunction && !IS_CLIENT_NAME.test(name)) {
-    if (IS_CHECK_NAME.test(name) || GIVES_MANY.test(type)) return 'unknown';
+    if (IS_CHECK_NAME.test(name) || GIVES_MANY.test(type) || isComputed(parameter)) return 'unknown';
     return /log|metric|on[A-Z]/.test(name) ? 'logger' : 'work';
   }
   if (/AbortSignal/.test(type) && !type.startsWith('{')) return 'signal';
@@ -143,6 +143,16 @@ export function roleOf(parameter: Parameter, isRelease = false): Role {
   if (type === 'boolean') return 'flag';
   if (isText || isNumber) return roleOfPlain(parameter, isNumber);
   return roleOfObject(parameter, isRelease);
+}
+
+/** What may be a promise, or nothing, is work. */
+const MAY_BE_WORK =
+  /=>\s*(?:void|undefined|any|unknown|[A-Z]\w?|\w*(?:Promise|Awaitable|Thenable|Maybe)\w*\b.*|.*\bPromise(?:Like)?<.*|.*Generator.*)$/;
+
+/** Whether a function only makes a value of another one, at once: `edit: (plan: Plan) => Plan`. */
+function isComputed({ name, type }: Parameter): boolean {
+  const [, given] = /^\(([^()]*)\)\s*=>/.exec(type) ?? [];
+  return given !== undefined && given.trim() !== '' && !MAY_BE_WORK.test(type) && !IS_WORK_NAME.test(name);
 }
 
 /** Whether something is an application, a router or a queue: all that is called of it keeps what it is handed. */

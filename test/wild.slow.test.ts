@@ -67,6 +67,7 @@ describe.each([
   ['twenty-sixth', 16],
   ['twenty-seventh', 16],
   ['twenty-eighth', 32],
+  ['twenty-ninth', 16],
 ] as const)('the %s set of locks as people write them', (set, count) => {
   const locks = locksOf(set);
 
