@@ -119,3 +119,22 @@ it('knows a limit of holders from other numbers', () => {
     const o = { max: Number(process.env.X_MAX ?? 10) };`;
   expect(limitsIn([{ text }])).toEqual([4, 7, 12, 10]);
 });
+
+it('takes what is added in a transaction for asked, though nothing was there to remove before that', async () => {
+  const text = `
+export class Permits {
+  constructor(redis, options) { this.redis = redis; this.options = options; }
+  async acquire(site) {
+    const id = crypto.randomUUID();
+    const replies = await this.redis.multi()
+      .zremrangebyscore(site, '-inf', Date.now() - 9000).zadd(site, Date.now(), id).zrank(site, id).exec();
+    if (replies[2][1] < this.options.limit) return id;
+    await this.redis.zrem(site, id);
+    return null;
+  }
+  async release(site, id) { await this.redis.zrem(site, id); }
+}`;
+  const { findings, understood } = await audited(text, 24);
+  expect(understood[0]).toBe('Permits.acquire (lock.mjs:4) acquires, and release releases');
+  expect(findings.map(({ id }) => id)).toContain('ranked-by-clock');
+});

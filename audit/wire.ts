@@ -3,7 +3,7 @@ import type { Answer } from '../core/index.js';
 import type { Meaning } from '../libraries/redis/meaning.js';
 import type { ProcessContext } from '../libraries/runtime/owner.js';
 import type { Asked, SentCommands, Tap } from '../libraries/tap.js';
-import { asCounted, readCommand, type Said } from './said.js';
+import { asCounted, isAdded, readCommand, type Said } from './said.js';
 
 /** What is taken of a TTL for work: clocks differ by a little, and who relies on the last of it relies on chance. */
 const USABLE_SHARE = 0.98;
@@ -77,6 +77,8 @@ export class Trial {
   private readonly asked = new Map<number, Offer>();
   private readonly needed: number;
   private tell: () => void = () => {};
+  /** The nodes to which it has sent a transaction that adds something. */
+  readonly adds: Set<number> = new Set<number>();
   /** What waits until the work is done; `null` where nothing is kept back. */
   kept: { readonly connections: Set<object>; readonly sends: (() => void)[] } | null = null;
   /** For how long what it sends at the end of its work was kept back: its client may have given that up meanwhile. */
@@ -333,6 +335,7 @@ export class Wire implements Tap {
       const plain =
         words === about ? asOffer(meaning, trial) : { ...meaning, operation: 'read-counter' as const, value: null };
       const said = readCommand(words, plain, node, process.wallMs());
+      if (inMulti && isAdded(said)) trial.adds.add(node);
       trial.heard({ ...this.asMeant(said), inMulti }, this.connections.get(commands));
     }
   }
@@ -352,7 +355,11 @@ export class Wire implements Tap {
 
   answered({ process, lock, node }: Asked, operation: Said['operation'], answer: Answer): void {
     const isCounted = this.counts && operation === 'read-counter';
-    this.of(process, lock)?.answered(node, isCounted ? 'acquire' : operation, answer, process.wallMs());
+    const trial = this.of(process, lock);
+    // The first reply of a transaction may be how many were removed, and none is no refusal of who adds itself after that.
+    const adds = isCounted && trial?.adds.delete(node) === true;
+    const told = adds && answer === 'no' ? 'yes' : answer;
+    trial?.answered(node, isCounted ? 'acquire' : operation, told, process.wallMs());
   }
 
   keeps(
