@@ -31,9 +31,17 @@ export function argumentsFor(parameters: readonly Parameter[], given: Given, isR
 }
 
 /** The paths of what has to be another one than what is before it: `into`, `transfer.toBin`. */
-function othersIn(parameters: readonly Parameter[], path = ''): ReadonlySet<string> {
-  const own = parameters.filter(({ isOther }) => isOther === true).map(({ name }) => `${path}${name}`);
-  return new Set([...own, ...(path === '' ? parameters.flatMap((it) => [...othersIn(it.fields, `${it.name}.`)]) : [])]);
+function othersIn(parameters: readonly Parameter[]): ReadonlySet<string> {
+  return new Set(
+    parameters.flatMap((it) => [
+      ...(isOther(it) ? [it.name] : []),
+      ...it.fields.filter(isOther).map((field) => `${it.name}.${field.name}`),
+    ]),
+  );
+}
+
+function isOther(it: Parameter): boolean {
+  return it.isOther === true;
 }
 
 /**
@@ -305,7 +313,6 @@ function numberOf(key: string): number {
 
 /** A job, an order or a request: all that tells it from others tells which resource it is. */
 function subjectFor(fields: readonly Parameter[], given: Given, path: string): unknown {
-  const { queries = [] } = given;
   const made: Record<string, unknown> = {};
   for (const field of fields) {
     const { name, type, isFunction, isGuessed } = field;
@@ -315,7 +322,7 @@ function subjectFor(fields: readonly Parameter[], given: Given, path: string): u
     if (isFunction && literal === undefined) continue;
     if (literal !== undefined) made[name] = isFunction ? () => literal : literal;
     else if (roleOf(field) === 'time') made[name] = timeFor(field);
-    else if (name === 'url') made[name] = urlOf(keyAt(own, given), queries, given);
+    else if (name === 'url') made[name] = urlOf(keyAt(own, given), given);
     else if (/^number\b(?!\s*\[)/.test(type)) made[name] = isId(field) ? numberAt(own, given) : 1;
     else if (type === 'boolean') made[name] = false;
     else if (calls.body !== null && IS_BODY.test(name)) made[name] = calls.body(keyAt(own, given));
@@ -328,7 +335,8 @@ function subjectFor(fields: readonly Parameter[], given: Given, path: string): u
 }
 
 /** The URL of a request about a thing of this name. */
-function urlOf(about: string, queries: readonly string[], given: Given): string {
+function urlOf(about: string, given: Given): string {
+  const { queries = [] } = given;
   const query = new URLSearchParams(Object.fromEntries(queries.map((it) => [it, textFor(it, keyAt(it, given))])));
   return `${calls.path?.(about) ?? `${OTHER_URL}/${about}`}${queries.length > 0 ? `?${query}` : ''}`;
 }

@@ -64,8 +64,7 @@ export async function loadClient(kind: ClientKind, path: string, texts: readonly
   const name = PACKAGES[kind];
   const library = (await moduleNear(name, path)) as Readonly<Record<string, unknown>>;
   takeTexts(library);
-  const [, imported, required] = texts.map((it) => REDLOCK.exec(it)).find((it) => it !== null) ?? [];
-  const redlock = imported ?? required;
+  const redlock = redlockIn(texts);
   const Redlock = redlock === undefined ? undefined : classOf(await moduleNear(redlock, path).catch(() => undefined));
   return {
     kind,
@@ -77,6 +76,12 @@ export async function loadClient(kind: ClientKind, path: string, texts: readonly
 
 /** The package that has it, where a file names that: also for its types alone. */
 const REDLOCK = /\bfrom\s+['"](redlock[\w-]*)['"]|\brequire\(\s*['"](redlock[\w-]*)['"]/;
+
+/** The name of the package by which files import `redlock`; `undefined` where none does. */
+export function redlockIn(texts: readonly string[]): string | undefined {
+  const [, imported, required] = texts.map((it) => REDLOCK.exec(it)).find((it) => it !== null) ?? [];
+  return imported ?? required;
+}
 
 /** The class that a package exports by default, however it was compiled. */
 function classOf(module: unknown): Constructor | undefined {

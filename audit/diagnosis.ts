@@ -6,7 +6,7 @@ import { guardDefects } from './guards.js';
 import { leavingDefects } from './readers.js';
 import type { Attempt } from './rehearsal.js';
 import { refusedDefects, releaseDefects, sharedDefects } from './release-defects.js';
-import type { Said } from './said.js';
+import { type Said, setsAnyway } from './said.js';
 import { DROPS_TTL, MISTAKES_ANSWERS, REMEMBERS, valueOfProcess } from './shown-defects.js';
 import type { FoundLock } from './understand.js';
 import { unitDefects } from './unit-defects.js';
@@ -58,12 +58,7 @@ function acquisitionDefects(
   const looks = before.some(({ verb }) => ['get', 'exists', 'ttl', 'pttl'].includes(verb));
   // Who watches the key before it looks is refused where somebody has set it since.
   const watches = acquire?.inMulti === true && before[0]?.verb === 'watch';
-  if (
-    acquire !== undefined &&
-    !acquire.ifNew &&
-    !watches &&
-    (acquire.verb === 'set' || acquire.verb.endsWith('setex') || acquire.verb === 'psetex')
-  )
+  if (acquire !== undefined && setsAnyway(acquire) && !watches)
     found.push({
       id: 'check-then-set',
       sentence: looks

@@ -12,6 +12,9 @@ export function periodFor(called: string, name: string): string | undefined {
   return PERIODS.find(([pattern]) => pattern.test(called))?.[1](name);
 }
 
+/** For digits, where a name has letters alone. */
+const LETTERS = 'bcdefghijk';
+
 /** Formats of names that programs validate, the likeliest first. Each is injective for short names. */
 const FORMS: readonly Form[] = [
   (name) => `00000000-0000-4000-8000-${hexOf(name, 12)}`,
@@ -23,7 +26,14 @@ const FORMS: readonly Form[] = [
   (name) => `AB-${numberOf(name, 4)}`,
   (name) => `a${hexOf(name, 7)}@example.com`,
   ...PERIODS.map(([, form]) => form),
+  (name) => `no${name.replaceAll(/\d/g, (digit) => LETTERS[Number(digit)] ?? '')}`,
 ];
+
+/** The format of names that match an expression as a whole: as they are, if no other does. */
+export function formFor(expression: string): Form {
+  const wanted = expressionsIn(`^(?:${expression})$`);
+  return [String, ...FORMS].find((form) => wanted.some((it) => it.test(form('a')))) ?? String;
+}
 
 /** A regular expression for a whole text. */
 const WHOLE = /\/(\^(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\[\n])+\$)\/([a-z]*)/g;
@@ -68,7 +78,9 @@ function listsIn(text: string): string[][] {
  * if no format matches any.
  */
 export function formed(name: string, texts: readonly string[]): string {
-  const forms = texts.flatMap((text) => [...text.matchAll(WHOLE)].flatMap(([, body = '', flags]) => made(body, flags)));
+  const forms = texts.flatMap((text) =>
+    [...text.matchAll(WHOLE)].flatMap(([, body = '', flags]) => expressionsIn(body, flags)),
+  );
   const lists = texts.flatMap(listsIn);
   const fits = (it: string): number =>
     forms.filter((one) => one.test(it)).length + lists.filter((one) => one.includes(it)).length;
@@ -78,7 +90,8 @@ export function formed(name: string, texts: readonly string[]): string {
   return names.find((it) => fits(it) === most) ?? name;
 }
 
-function made(body: string, flags = ''): RegExp[] {
+/** A regular expression of this text; none where it is no valid one. */
+export function expressionsIn(body: string, flags: string = ''): RegExp[] {
   try {
     return [new RegExp(body, flags.replace(/[gy]/g, ''))];
   } catch {

@@ -116,10 +116,7 @@ function askedOf(lock: Acquired, alsoFlags: boolean): (() => boolean) | null {
   return asked === null ? says : () => says() && asked();
 }
 
-function askedByName(
-  { result, of, process }: Acquired & { readonly result: unknown },
-  alsoFlags: boolean,
-): (() => boolean) | null {
+function askedByName({ result, of, process }: Acquired, alsoFlags: boolean): (() => boolean) | null {
   if (!isThing(result)) return null;
   const reads = (ask: () => unknown): boolean => alsoFlags || readsClock(process, ask);
   for (const [name, whenHeld] of PREDICATES) {

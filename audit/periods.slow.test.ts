@@ -1,16 +1,5 @@
-import { mkdtempSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { auditFile } from './audit.js';
-
-/** How a lock is used, and what using it without faults finds; nothing is searched. */
-async function saidOf(text: string): Promise<{ readonly understood: string; readonly ids: string[] }> {
-  const path = join(mkdtempSync(join(tmpdir(), 'lockstep-audit-')), 'lock.ts');
-  writeFileSync(path, text);
-  const { findings, understood } = await auditFile({ path, runs: 0, seed: '', budgetMs: 1_000 }, () => {});
-  return { understood: understood.join('\n'), ids: findings.map(({ id }) => id) };
-}
+import { audited as saidOf } from './testing/audited.js';
 
 /** A job of a day: `key` of its guard, which lives for `ttlS`; `work` is done, and then `end`. */
 const daily = (key: string, ttlS: number, work: string, end: string): string => `import type { Redis } from 'ioredis';

@@ -1,16 +1,5 @@
-import { mkdtempSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { auditFile } from './audit.js';
-
-/** How a lock is used, and what using it without faults finds. */
-async function saidOf(text: string, runs = 0): Promise<{ readonly understood: string; readonly ids: string[] }> {
-  const path = join(mkdtempSync(join(tmpdir(), 'lockstep-audit-')), 'lock.ts');
-  writeFileSync(path, text);
-  const { findings, understood } = await auditFile({ path, runs, seed: '', budgetMs: 20_000 }, () => {});
-  return { understood: understood.join('\n'), ids: findings.map(({ id }) => id) };
-}
+import { audited as saidOf } from './testing/audited.js';
 
 const HEAD = `import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';

@@ -8,7 +8,7 @@ it.each([
   ],
   [
     String.raw`if (/^\/health$/.test(url)) return; const m = /^\/orders\/(?<id>\d+)\/pay$/.exec(url);`,
-    '/orders/197/pay',
+    '/orders/10000097/pay',
   ],
   [
     String.raw`/^\/api\/(?:v1|v2)\/jobs\/([0-9a-f-]{36})$/.exec(req.url)`,
@@ -22,8 +22,8 @@ it.each([
 
 it('makes another path for another thing', () => {
   const path = pathsIn([String.raw`createServer(); /^\/x\/([a-z]{2,20})\/(\d{1,12})$/`]);
-  expect(path?.('a')).toBe('/x/noa/197');
-  expect(path?.('a2')).toBe('/x/noad/19750');
+  expect(path?.('a')).toBe('/x/noa/10000097');
+  expect(path?.('a2')).toBe('/x/noad/10003057');
 });
 
 it('makes none where no path is matched, or none is found', () => {

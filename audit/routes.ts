@@ -1,4 +1,5 @@
 import { OTHER_URL } from './environment.js';
+import { expressionsIn, formFor } from './forms.js';
 
 /** An expression for the path of a request: `/^\/orders\/([\w-]+)\/pay$/`. */
 const ROUTE = /\/(\^\\\/(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\[\n])*)\/[a-z]*/g;
@@ -8,37 +9,18 @@ const EITHER = /\(\?:([^()|]*)[^()]*\)/g;
 /** What stands for the name of a thing. */
 const NAMES = /\((?:\?<\w+>)?([^()]*)\)|((?:\[[^\]]*\]|\\[wdS]|\.)[+*])/g;
 
-const LETTERS = 'bcdefghijk';
-
-/** Names of things as programs want them: as they are, of letters alone, as a number, and as a UUID. */
-const FORMS: readonly ((name: string) => string)[] = [
-  (name) => name,
-  (name) => `no${name.replaceAll(/\d/g, (digit) => LETTERS[Number(digit)] ?? '')}`,
-  (name) => `1${[...name].map((letter) => letter.codePointAt(0)).join('')}`,
-  (name) => `00000000-0000-4000-8000-${Buffer.from(name).toString('hex').padStart(12, '0').slice(-12)}`,
-];
-
 /** A path that an expression matches, about a thing of this name. */
 function pathOf(expression: string, name: string): string {
-  const named = (_: string, group: string | undefined, any: string | undefined): string => {
-    const wanted = new RegExp(`^(?:${group ?? any})$`);
-    return (FORMS.find((form) => wanted.test(form('a'))) ?? String)(name);
-  };
   return expression
     .slice(1)
     .replace(MAY_BE_LEFT_OUT, '')
     .replace(EITHER, '$1')
-    .replace(NAMES, named)
+    .replace(NAMES, (_, group: string | undefined, any: string | undefined) => formFor(group ?? any ?? '')(name))
     .replaceAll(/\\(.)/g, '$1');
 }
 
 function matches(expression: string): boolean {
-  try {
-    return new RegExp(expression).test(pathOf(expression, 'a'));
-  } catch {
-    // A part of it is none by itself.
-    return false;
-  }
+  return expressionsIn(expression).some((it) => it.test(pathOf(expression, 'a')));
 }
 
 /** The URL of a request is its path alone there. */

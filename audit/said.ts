@@ -79,6 +79,11 @@ export function isAdded({ verb }: Said): boolean {
   return verb in ADDS;
 }
 
+/** Whether a command sets its key whether or not that is there. */
+export function setsAnyway({ verb, ifNew }: Said): boolean {
+  return !ifNew && /^(?:set|p?setex)$/.test(verb);
+}
+
 /** A command that adds one to those who have a key, or takes one out of it, as those of a lock that keeps its holders so. */
 export function asCounted(said: Said): Said {
   const { verb, words } = said;

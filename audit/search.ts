@@ -7,6 +7,7 @@ import type { Violation } from '../properties/index.js';
 import type { Schedule } from '../scenarios/index.js';
 import { RandomStreams } from '../sim/index.js';
 import { kindsFor, promiseOf, type Trouble, troublesFor } from './cases.js';
+import { redlockIn } from './clients.js';
 import { lockMaker } from './drive.js';
 import type { Bench } from './load.js';
 import { isOfWork } from './own-error.js';
@@ -109,7 +110,8 @@ function isAfterPause({ clients, atUs }: Violation, schedule: Schedule): boolean
 function excuseFor({ program }: Bench, { plan }: Understood): (violation: Violation, run: DrawnLibraryRun) => boolean {
   const reads = plan.shared !== undefined;
   // `using` of redlock hands its work a signal, and the first extension aborts that: after a pause before the work as after one in it.
-  const isTold = plan.use === 'handler' && program.sources.some(({ text }) => /\.using\(/.test(text));
+  const usesUsing = redlockIn(program.texts) !== undefined && program.texts.some((it) => /\.using\(/.test(it));
+  const isTold = plan.use === 'handler' && usesUsing;
   return (it, run) =>
     isOfEnded(it, run) ||
     (reads && isOfReader(it)) ||

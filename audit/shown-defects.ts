@@ -175,7 +175,7 @@ export const UNHEEDED: Defect = {
   takes: 'expired',
 };
 
-/** The same where it sets its key again, whoever has it. */
+/** The same where it sets its key again, also where another process has it. */
 export const OVERWRITES_LOST: Defect = {
   ...UNHEEDED,
   id: 'revives-lock',

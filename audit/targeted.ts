@@ -3,7 +3,7 @@ import { isWork } from './called.js';
 import { commandsOf, type Defect } from './defect.js';
 import { type Attempt, cutOff, delayed, use } from './rehearsal.js';
 import { doesTwice, looksOnlyBefore, repeatsAfterWait } from './repeats.js';
-import type { Said } from './said.js';
+import { type Said, setsAnyway } from './said.js';
 import {
   DELETES_UNWATCHED,
   KEEPS_LATE_GRANT,
@@ -95,9 +95,9 @@ async function releasesUnawaited(subject: Subject): Promise<Defect | null> {
   const isDetached = acts.every(({ to }) => to > at) && acts.some(({ from }) => from > at);
   // All that it does is under way, and it returns when that is over.
   const [only, ...others] = steps.filter(({ name }) => isWork(name));
-  const isReturned =
-    only !== undefined && others.length === 0 && only.from <= at && only.to > at && own.leftMs - only.toMs < 1;
-  const isEarly = isUnderWay && (isAwaited || isDetached || (isReturned && own.leftMs >= only.toMs));
+  const longerMs = own.leftMs - (only?.toMs ?? Number.NaN);
+  const isReturned = others.length === 0 && only !== undefined && only.from <= at && only.to > at;
+  const isEarly = isUnderWay && (isAwaited || isDetached || (isReturned && longerMs >= 0 && longerMs < 1));
   return isEarly || storesReleased(subject, trial, trial.sent[at]?.atMs ?? 0, own.leftMs) ? RELEASES_UNAWAITED : null;
 }
 
@@ -133,8 +133,6 @@ export function keptLate(attempts: readonly (Attempt | undefined)[], ttlMs: numb
   return after.some(isExtended) ? KEEPS_LATE_GRANT : KEEPS_ORPHAN;
 }
 
-const SETS: readonly string[] = ['set', 'setex', 'psetex'];
-
 /** `ZADD … XX` in a script: its reply does not tell whether the member was there. */
 const ADDS_KNOWN = /['"]zadd['"]\s*,[^)\n]*['"]xx['"]/i;
 
@@ -152,7 +150,7 @@ async function extendsUnheeded(subject: Subject): Promise<Defect | null> {
   );
   if (!isAnswered) return null;
   const setsAgain = own.trial.sent.some(
-    ({ verb, key, ifNew, atMs }) => SETS.includes(verb) && key === own.trial?.key && !ifNew && atMs > other.acquiredMs,
+    (it) => setsAnyway(it) && it.key === own.trial?.key && it.atMs > other.acquiredMs,
   );
   if (setsAgain) return OVERWRITES_LOST;
   const { sources } = bench.program;

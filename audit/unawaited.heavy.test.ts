@@ -192,3 +192,27 @@ export async function merge(store: Store, from: string, into: string): Promise<v
 }`;
   expect(await idsOf(text, 62)).toEqual(ids);
 });
+
+/** A lock of one's own that does as redlock, and looks at no time that is left. */
+it('excuses no pause before the work in a lock that is not redlock', async () => {
+  const text = `${HEAD}
+import { Redis as Client } from 'ioredis';
+const nodes = [1, 2, 3].map((n) => new Client('redis://lock' + n + ':6379', { commandTimeout: 500 }));
+class Quorum {
+  async using(key: string, ms: number, work: () => Promise<void>): Promise<void> {
+    const token = randomUUID();
+    const said = await Promise.all(nodes.map((it) => it.set(key, token, 'PX', ms, 'NX').catch(() => null)));
+    if (said.filter((it) => it === 'OK').length < 2) { await this.free(key, token); throw new Error('busy'); }
+    try { await work(); } finally { await this.free(key, token); }
+  }
+  private async free(key: string, token: string): Promise<void> {
+    await Promise.all(nodes.map((it) => it.eval(UNLOCK, 1, key, token).catch(() => {})));
+  }
+}
+const quorum = new Quorum();
+interface Store { move(order: string): Promise<void> }
+export async function settle(store: Store, order: string): Promise<void> {
+  await quorum.using('order:' + order, 15_000, () => store.move(order));
+}`;
+  expect(await idsOf(text, 62)).toContain('over-when-given');
+});
