@@ -55,8 +55,8 @@ const LONGER: string[] = [
 ];
 
 /**
- * `npm run check` has `unit` and `libraries`, `npm test` has these and all others but `slow`, `long` and `real-long`, which
- * are `npm run test:long`. A file chooses by its name.
+ * `npm run check` has `unit` and `libraries`, `npm test` has these and all others but `slow`, `audits`, `long` and
+ * `real-long`, which are `npm run test:long`. A file chooses by its name.
  */
 const config: ViteUserConfig = defineConfig({
   // `lockstep-redlock` is its sources, as for the compiler; without a build.
@@ -127,6 +127,8 @@ const config: ViteUserConfig = defineConfig({
         test: {
           ...TOGETHER,
           name: 'library-searches',
+          // As for those above; all of them replace the same globals.
+          isolate: false,
           include: ['{libraries,audit}/**/*.{heavy,prop}.test.ts', 'examples/custom-lock/*.test.ts'],
         },
       },
@@ -136,8 +138,18 @@ const config: ViteUserConfig = defineConfig({
           ...TOGETHER,
           name: 'slow',
           include: [
-            '{core,deviations,scenarios,sim,properties,search,explore,advise,report,wire,libraries,audit,campaign,cli,bench,test}/**/*.slow.test.ts',
+            '{core,deviations,scenarios,sim,properties,search,explore,advise,report,wire,libraries,campaign,cli,bench,test}/**/*.slow.test.ts',
           ],
+        },
+      },
+      // Whole audits, by an engine that is warm.
+      {
+        extends: true,
+        test: {
+          ...TOGETHER,
+          name: 'audits',
+          isolate: false,
+          include: ['audit/**/*.slow.test.ts'],
         },
       },
       // Minutes of servers and browsers: fleets of workers, what the documents tell people to type, and the packed lock in other

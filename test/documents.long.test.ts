@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { started } from '../campaign/testing/command.js';
-import { emptyFolder } from '../cli/testing/in-process.js';
+import { type Ended, started } from '../campaign/testing/command.js';
+import { emptyFolder, lockstep } from '../cli/testing/in-process.js';
 import { type Provision, provision } from '../real/provisioner/index.js';
 import { canRunOnRedis } from '../real/testing/can-run.js';
 import { type Block, blocksOf, commandsIn, documents, type Told } from './blocks.js';
@@ -67,6 +67,18 @@ function expanded(told: Told): Told[] {
       word.includes('*.json') ? shards.map((shard) => word.replace('*', shard)) : [word.replaceAll(PLACE, time)],
     ),
   }));
+}
+
+/** Whether a command has workers, which are processes of the build, or goes on until it is told to stop. */
+function needsProcess([verb = '', ...rest]: readonly string[]): boolean {
+  return ['campaign', 'risk'].includes(verb) || rest.includes('--workers');
+}
+
+/** A process of the build, when it has ended: a page is served until it is told to stop. */
+function ended(argv: readonly string[], env: Readonly<Record<string, string>>, cwd: string): Promise<Ended> {
+  const { child, end } = started(argv, env, cwd);
+  if (argv[1] === 'serve') setTimeout(() => child.kill('SIGINT'), SERVED_MS);
+  return end;
 }
 
 /** The exit codes that a line promises; for those without a word on it, of whatever comes to an end. */
@@ -139,11 +151,8 @@ describe.skipIf(!canRunOnRedis(title))(title, () => {
     const env = { LOCKSTEP_QUEUE: server.nodes[0]?.url ?? '' };
     for (const command of commands) {
       const argv = quick(command);
-      const { child, end } = started(argv, env, cwd);
-      // A page is served until it is told to stop.
       const serves = argv[1] === 'serve';
-      if (serves) setTimeout(() => child.kill('SIGINT'), SERVED_MS);
-      const { code, stderr } = await end;
+      const { code, stderr } = needsProcess(argv) ? await ended(argv, env, cwd) : await lockstep(argv, { cwd, env });
       expect(serves ? [0, 130] : expected(command), `lockstep ${argv.join(' ')}: ${code} ${stderr}`).toContain(code);
     }
   });
