@@ -8,7 +8,7 @@ import { type Bench, textIn } from './load.js';
 import type { Understood } from './plan.js';
 import { type Attempt, calm, delayed, REST_MS, rehearse, use } from './rehearsal.js';
 import type { Said } from './said.js';
-import { forgetting, IS_DONE, LOSES_FAILED } from './shown-defects.js';
+import { forgetting, IS_DONE, LOSES_FAILED, LOSES_MESSAGE } from './shown-defects.js';
 import type { Subject } from './subject.js';
 import { markIn } from './touches.js';
 import type { Trial } from './wire.js';
@@ -133,6 +133,10 @@ function setsAlone(bench: Bench, said: Said): boolean {
   return verb === 'script' && operation !== 'release' && setsWithoutTtl(textIn(bench, said));
 }
 
+/** What a consumer tells its queue of a message. */
+const GIVES_MESSAGE_BACK = /(?:^|\.)(?:requeue|nack|reject|retry|return(?:Message)?)(?:\s|$)/i;
+const ACKNOWLEDGES = /(?:^|\.)(?:ack(?:nowledge)?|complete|commit|deleteMessage)(?:\s|$)|\b(?:log|logger|console)\b/i;
+
 /**
  * Whether a request whose work has failed is answered as failed, so that it is sent again, and is then taken for done: its key is still
  * there.
@@ -148,9 +152,12 @@ async function losesFailed(subject: Subject): Promise<readonly Defect[]> {
   const [failed, again, other] = ['c1', 'c2', 'c3'].map((name) => attempts.find((it) => it.client === name)?.trial);
   // What is done once in a period may be left undone on purpose; a request is of something.
   if (failed?.key === other?.key) return [];
-  const isFailed = failed?.isGranted === true && (failed.status ?? 0) >= 500 && failed.works.some(isWork);
-  const isDone = again?.isGranted === false && hasSucceeded(again) && !again.calls.some(isWork);
-  return isFailed && isDone ? [LOSES_FAILED] : [];
+  if (failed?.isGranted !== true || again?.isGranted !== false) return [];
+  const calls = failed.calls.filter((it) => GIVES_MESSAGE_BACK.test(it));
+  if (calls.length > 0 && again.calls.length > 0 && again.calls.every((it) => ACKNOWLEDGES.test(it)))
+    return failed.works.some((it) => isWork(it) && !calls.includes(it)) ? [LOSES_MESSAGE] : [];
+  const isFailed = (failed.status ?? 0) >= 500 && failed.works.some(isWork);
+  return isFailed && hasSucceeded(again) && !again.calls.some(isWork) ? [LOSES_FAILED] : [];
 }
 
 /** Whether a request was answered by 2xx. */

@@ -50,6 +50,7 @@ export interface Loaded {
 export async function loadIn(bench: Bench, addresses: readonly NodeAddress[], isScript = false): Promise<Loaded> {
   const { program, clients } = bench;
   const exports = isScript ? {} : await program.evaluate();
+  await openClients(program, exports);
   let made: unknown[] | null = null;
   const all = (): readonly unknown[] => {
     made ??= addresses.map((it) => clients.make(it, addresses.length));
@@ -80,6 +81,10 @@ export async function loadIn(bench: Bench, addresses: readonly NodeAddress[], is
     modes: shapes.modes,
   };
   own = await ownConnection({ exports, shapes, given }, () => all()[0] as object, hasOwnConnections(program));
+  if (Array.isArray(own)) {
+    if (own.length === addresses.length) made = own;
+    own = undefined;
+  }
   return { exports, shapes, given, begun: new Set() };
 }
 
@@ -99,7 +104,26 @@ function lacks(client: object, { fields }: Parameter): boolean {
   return fields.some(({ name, isFunction }) => isFunction && !(name in client));
 }
 
-/** The file's own client, where its functions are handed one that only the file can make; `undefined` where they are not. */
+/** What something is made with before a lock is known. */
+function atFirst(given: Loaded['given']): Given {
+  return { ...given, key: 'a', ttlMs: FIRST_TTL_MS, token: 'token', unitMs: 1, isBare: true };
+}
+
+/** What is made, if that does not take long; else `undefined`. */
+function soon(made: () => Promise<unknown>): Promise<unknown> {
+  return Promise.race([made(), new Promise((resolve) => setTimeout(resolve, CONNECTING_MS))]).catch(() => undefined);
+}
+
+/** Connects the clients that a file exports and does not connect itself: the program that imports it does. */
+async function openClients({ texts }: Program, exports: Exports): Promise<void> {
+  if (texts.some((it) => /\.connect\(/.test(it))) return;
+  for (const [, it] of exportsOf(exports)) {
+    const { isOpen, connect } = Object(it) as { readonly isOpen?: unknown; readonly connect?: unknown };
+    if (isOpen === false && typeof connect === 'function') await soon(async () => connect.call(it));
+  }
+}
+
+/** The file's own client or clients, where its functions are handed what only the file can make; `undefined` where they are not. */
 async function ownConnection(
   { exports, shapes, given }: Omit<Loaded, 'begun'>,
   client: () => object,
@@ -109,16 +133,19 @@ async function ownConnection(
   const connects = ([name, it]: readonly [string, Callable]): boolean =>
     !isClass(it) &&
     (CONNECTS.test(name) || (GIVES_CLIENT.test(name) && shapes.of(it, name).parameters.every((one) => one.isOptional)));
-  const opener = functions.find(connects);
-  const adds = opener !== undefined && ADDS_COMMANDS.test(shapes.of(opener[1], opener[0]).text);
+  const hasCommands = ([name, it]: readonly [string, Callable]): boolean =>
+    !isClass(it) &&
+    ADDS_COMMANDS.test(shapes.of(it, name).text) &&
+    shapes.of(it, name).parameters.every((one) => one.isOptional);
+  const opener = functions.find(hasCommands) ?? functions.find(connects);
+  const adds = opener !== undefined && hasCommands(opener);
   const isHanded = (it: Parameter): boolean =>
-    roleOf(it) === 'client' && (isOnly || adds || shapes.hasClass(it.type) || lacks(client(), it));
+    (adds && roleOf(it) === 'clients') ||
+    (roleOf(it) === 'client' && (isOnly || adds || shapes.hasClass(it.type) || lacks(client(), it)));
   const handed = functions
     .flatMap(([name, it]) => shapes.of(it, name).parameters.flatMap((one) => [one, ...one.fields]))
     .filter(isHanded);
-  const first: Given = { ...given, key: 'a', ttlMs: FIRST_TTL_MS, token: 'token', unitMs: 1, isBare: true };
-  const soon = (made: () => Promise<unknown>): Promise<unknown> =>
-    Promise.race([made(), new Promise((resolve) => setTimeout(resolve, CONNECTING_MS))]).catch(() => undefined);
+  const first = atFirst(given);
   if (opener === undefined && isOnly) {
     const made = await soon(async () => classFor(handed, { exports, shapes, given }));
     const opens = made === undefined ? undefined : [...methodsOf(made)].find(([name]) => OPENS.test(name));
@@ -152,8 +179,7 @@ function madeOf({ exports, shapes, given }: Omit<Loaded, 'begun'>, className: st
   if (/\b(?:private|protected) constructor\b|\bextends\s+\w*Error\b/.test(text)) return undefined;
   const factory = factoryOf(it, shapes);
   if (factory !== undefined && parameters.some((one) => /\bSocket\b/.test(one.type))) return factory.call(it);
-  const first: Given = { ...given, key: 'a', ttlMs: FIRST_TTL_MS, token: 'token', unitMs: 1, isBare: true };
-  return Reflect.construct(it, argumentsFor(parameters, first));
+  return Reflect.construct(it, argumentsFor(parameters, atFirst(given)));
 }
 
 /** The method of a class itself that makes one, and needs no argument: `fromEnv`. */

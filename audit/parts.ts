@@ -4,7 +4,14 @@ import type { Defect } from './defect.js';
 import { speaksOfFencing } from './fences.js';
 import { nameOfPlan, type Plan } from './plan.js';
 import { type Attempt, calm, heldNow, REST_MS, rehearse, use, type Ways } from './rehearsal.js';
-import { GIVES_UP_ALONE, IS_DONE, limitsExceedTtl, marksAsDone, RELEASES_BESIDE } from './shown-defects.js';
+import {
+  GIVES_UP_ALONE,
+  IS_DONE,
+  limitExceedsTtl,
+  limitsExceedTtl,
+  marksAsDone,
+  RELEASES_BESIDE,
+} from './shown-defects.js';
 import type { Runnable } from './subject.js';
 import { markIn, touchesIn } from './touches.js';
 import { signalsIn } from './unknown.js';
@@ -15,6 +22,15 @@ const LONG_MS = 400;
 
 /** Of the time that a TTL lasts, what is later is over. */
 const OVER = 1.02;
+
+/** Of a time limit, what a call takes that does not run into it. */
+const NEAR = 0.95;
+/** A signal that aborts later than this is no time limit of a call, ms. */
+const LONGEST_LIMIT_MS = 900_000;
+
+/** Commands that change data. */
+const STORES =
+  /^(?:m?set|hm?set|getset|h?incrby(?:float)?|incr|decr(?:by)?|[lr]push|s(?:add|rem)|z(?:add|rem|incrby)|xadd|h?del|unlink)$/i;
 
 /** A part of the work: something that is awaited of what a function was handed. */
 interface Part {
@@ -29,6 +45,7 @@ export async function partDefect(subject: Runnable, plan: Plan): Promise<Defect 
   return (
     (await releasesBeside(subject, plan)) ??
     (await exceedsTtl(subject, plan)) ??
+    (await waitsPastTtl(subject, plan)) ??
     (await goesOnGivenUp(subject, plan)) ??
     (await marksUndone(subject, plan))
   );
@@ -132,6 +149,64 @@ async function exceedsTtl(subject: Runnable, plan: Plan): Promise<Defect | null>
   if (late === undefined || held === null || late.atMs > leftMs) return null;
   if (trial?.ttlMs == null || trial.sent.some(({ operation }) => operation === 'extend')) return null;
   return limitsExceedTtl(nameOfPlan(plan), trial.ttlMs, late);
+}
+
+/**
+ * Whether a function goes on with its work after one call that has taken almost as long as its time limit lets it, when the TTL has passed.
+ * What looks at a signal or at the time before it goes on does no work then.
+ */
+async function waitsPastTtl(subject: Runnable, plan: Plan): Promise<Defect | null> {
+  const { bench, how } = subject;
+  const ttlMs = how.fixedTtlMs ?? Number.POSITIVE_INFINITY;
+  if (speaksOfFencing(bench)) return null;
+  const { name, limitMs } = (await longestLimit(subject, plan)) ?? { name: '', limitMs: 0 };
+  const takesMs = NEAR * limitMs;
+  if (takesMs <= OVER * ttlMs) return null;
+  const begun: { readonly name: string; readonly atMs: number }[] = [];
+  let waits: string | null = null;
+  let isOver = false;
+  const heard = (_: readonly unknown[], call: string): void => {
+    waits = call;
+    if (isOver) begun.push({ name: call, atMs: nowMs() });
+  };
+  const takes = async (): Promise<void> => {
+    if (isOver || waits !== name || heldNow(bench) === null) return;
+    await new Promise((resolve) => setTimeout(resolve, takesMs));
+    isOver = true;
+  };
+  const { trial, held = null } = (await once(subject, plan, { heard, takes }, takesMs)) ?? {};
+  if (held === null || trial?.ttlMs == null || trial.sent.some(({ operation }) => operation === 'extend')) return null;
+  // What keeps its key on purpose is a guard, and its TTL is not that of its work.
+  if (!trial.sent.some(({ operation, atMs }) => operation === 'release' && atMs >= trial.grantedMs)) return null;
+  const lateMs = trial.grantedMs + takesMs;
+  const stores = trial.sent.some(({ verb, key, atMs }) => atMs >= lateMs && key !== trial.key && STORES.test(verb));
+  if (!stores && !begun.some((it) => isWork(it.name) && it.atMs >= lateMs)) return null;
+  return limitExceedsTtl(nameOfPlan(plan), trial.ttlMs, { name: name.replace(/^\./, ''), limitMs });
+}
+
+/** The call with the longest time limit that a function makes under its lock, and that limit, ms. */
+async function longestLimit(
+  subject: Runnable,
+  plan: Plan,
+): Promise<{ readonly name: string; readonly limitMs: number } | null> {
+  const waiting: { readonly name: string; readonly signals: readonly AbortSignal[] }[] = [];
+  const limits: { readonly name: string; readonly limitMs: number }[] = [];
+  const heard = (given: readonly unknown[], name: string): void => {
+    if (heldNow(subject.bench) === null) return;
+    const fromMs = nowMs();
+    for (const signal of signalsIn(given))
+      if (!signal.aborted) signal.addEventListener('abort', () => limits.push({ name, limitMs: nowMs() - fromMs }));
+    waiting.push({ name, signals: signalsIn(given) });
+  };
+  const takes = async (): Promise<void> => {
+    const { signals = [] } = waiting.shift() ?? {};
+    if (signals.length > 0) await Promise.race(signals.map(aborted));
+  };
+  await once(subject, plan, { heard, takes }, LONGEST_LIMIT_MS);
+  return limits.reduce<(typeof limits)[number] | null>(
+    (longest, it) => (longest === null || it.limitMs > longest.limitMs ? it : longest),
+    null,
+  );
 }
 
 /** Each part of the work takes this share of the TTL, or of the time limit that its function has: what has one for all of them gives up. */

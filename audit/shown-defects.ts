@@ -36,6 +36,13 @@ export const LOSES_FAILED: Defect = {
   isShown: true,
 };
 
+/** The same of a message, which is given back to its queue. */
+export const LOSES_MESSAGE: Defect = {
+  ...LOSES_FAILED,
+  sentence:
+    'it keeps its key when the work fails, and gives the message back: when the message is delivered again, it is taken for a duplicate and acknowledged, and the work is never done',
+};
+
 /** What says that work is done. */
 export const IS_DONE: RegExp = /done|complete|success|finish|processed|handled/i;
 
@@ -272,6 +279,19 @@ export function limitsExceedTtl(
     brings: [],
     property: 'mutual-exclusion',
     isShown: true,
+  };
+}
+
+/** Of a function, after its name: one call may take longer than its TTL, and the work goes on after it. */
+export function limitExceedsTtl(
+  name: string,
+  ttlMs: number,
+  call: { readonly name: string; readonly limitMs: number },
+): Defect {
+  return {
+    ...limitsExceedTtl(name, ttlMs, { name: call.name, afterMs: call.limitMs }),
+    sentence: `the time limit of ${call.name} is longer than the TTL: it may take ${seconds(call.limitMs)}, the key lives for ${seconds(ttlMs)}, and ${name} goes on with its work after that, without a look whether it still has the lock`,
+    fix: 'a time limit for all of the work that is shorter than the TTL, or an extension while the work goes on',
   };
 }
 

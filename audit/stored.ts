@@ -41,7 +41,7 @@ export function storedFor(trial: Trial | null, sources: readonly SourceFile[]): 
 }
 
 /** How a file takes the body of a request, to parse it. */
-const TAKES_BODY = /\.text\(\)|\b(?:rawBody|payload)\b|JSON\.parse\(\s*(?:String\()?[\w.]*\.body\b/;
+const TAKES_BODY = /\.text\(\)|\b(?:rawBody|payload)\b|JSON\.parse\(\s*(?:String\()?[\w.]*\.body\b|\bof req(?:uest)?\)/;
 
 /** The body of a request about something, as JSON with what files read of it; `null` where they parse none. */
 export function bodyIn(sources: readonly SourceFile[]): ((about: string) => string) | null {

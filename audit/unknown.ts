@@ -304,6 +304,8 @@ export function partlyKnown(known: Readonly<Record<string, unknown>>, text: stri
     { ...known },
     {
       get: (target, name) => {
+        if (calls.body !== null && name === Symbol.asyncIterator)
+          return () => oneByOne([Buffer.from(calls.body?.(text) ?? text)]);
         if (typeof name === 'symbol' || name === 'then' || name === 'toJSON' || Object.hasOwn(target, name))
           return Reflect.get(target, name);
         if (name in Object.prototype) return () => text;

@@ -69,9 +69,12 @@ function expanded(told: Told): Told[] {
   }));
 }
 
-/** Whether a command has workers, which are processes of the build, or goes on until it is told to stop. */
+/**
+ * Whether a command has workers, which are processes of the build, goes on until it is told to stop, or loads a file that
+ * imports the build.
+ */
 function needsProcess([verb = '', ...rest]: readonly string[]): boolean {
-  return ['campaign', 'risk'].includes(verb) || rest.includes('--workers');
+  return ['campaign', 'risk'].includes(verb) || rest.includes('--workers') || rest.includes('--file');
 }
 
 /** A process of the build, when it has ended: a page is served until it is told to stop. */
