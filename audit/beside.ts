@@ -10,6 +10,7 @@ import { partDefect } from './parts.js';
 import { nameOfPlan, type Plan, type Understood, whereOf } from './plan.js';
 import { type Played, played } from './played.js';
 import { type Attempt, calm, delayed, REST_MS, rehearse, use } from './rehearsal.js';
+import { looksOnlyBefore } from './repeats.js';
 import type { Said } from './said.js';
 import {
   DROPS_TTL,
@@ -69,7 +70,8 @@ export async function functionDefects(subject: Runnable, plans: readonly Plan[])
       (await oppositeCalls(own, plan)) ??
       (await staleStore(own, plan)) ??
       (await ttlDropped(own, plan)) ??
-      (await partDefect(own, plan));
+      (await partDefect(own, plan)) ??
+      (await looksOnlyBefore({ ...own, how: { ...own.how, plan }, ttlMs: own.how.fixedTtlMs ?? 0 }));
     if (defect === null) continue;
     found.push({ ...defect, where: whereOf(subject.bench.program, plan) });
     break;

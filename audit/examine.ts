@@ -226,7 +226,7 @@ function isEndless({ trial }: Attempt): boolean {
 
 /**
  * Whether a process that was refused the key has called, and sent to Redis, all that one does that has it, in the same order, and has
- * done more than look and respond.
+ * done more than look and respond: it has worked, or has released the lock after it has asked for data.
  */
 function worksAlike({ trial }: Attempt, refused: Attempt | undefined): boolean {
   // What it stores may be named after its token.
@@ -236,7 +236,16 @@ function worksAlike({ trial }: Attempt, refused: Attempt | undefined): boolean {
   ];
   const [own, other] = [works(trial), works(refused?.trial)];
   const isSame = own.length === other.length && own.every((it, i) => it === other[i]);
-  return refused?.trial?.isGranted === false && isSame && (trial?.works ?? []).some(isWork);
+  if (refused?.trial?.isGranted !== false || !isSame) return false;
+  return (trial?.works ?? []).some(isWork) || (asksAndReleases(trial) && asksAndReleases(refused.trial));
+}
+
+/** Whether an acquisition asks for other data after its key, and then releases the lock. */
+function asksAndReleases(trial: Attempt['trial']): boolean {
+  const sent = trial?.sent ?? [];
+  const after = sent.slice(sent.findLastIndex(({ operation }) => operation === 'acquire') + 1);
+  const released = after.findIndex(({ operation, key }) => operation === 'release' && key === trial?.key);
+  return after.slice(0, Math.max(0, released)).some(({ key }) => key !== '' && key !== trial?.key);
 }
 
 /**

@@ -69,3 +69,42 @@ it('finds that a function beside the lock takes the TTL from its key', async () 
   expect(await idsOf(noting(''))).toEqual(['drops-ttl']);
   expect(await idsOf(noting(", 'KEEPTTL'"))).toEqual([]);
 });
+
+/** A class whose private lock is around what one of its methods does, with a look before it or inside. */
+const seats = (before: string, inside: string): string => `import { randomUUID } from 'node:crypto';
+import type { Redis } from 'ioredis';
+const UNLOCK = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+interface Seats { findSeat(label: string): Promise<{ status: 'free' | 'held' } | null>; updateSeat(label: string, customer: string): Promise<void> }
+export class Holds {
+  constructor(private readonly redis: Redis, private readonly db: Seats) {}
+  async hold(label: string, customer: string): Promise<void> {
+    ${before}
+    const key = 'seat:' + label;
+    const token = await this.acquire(key);
+    try {
+      ${inside}
+      await this.db.updateSeat(label, customer);
+    } finally { await this.release(key, token); }
+  }
+  private async acquire(key: string): Promise<string> {
+    const token = randomUUID();
+    for (let i = 0; (await this.redis.set(key, token, 'PX', 20_000, 'NX')) !== 'OK'; i++) {
+      if (i > 40) throw new Error('busy');
+      await new Promise((done) => setTimeout(done, 200));
+    }
+    return token;
+  }
+  private async release(key: string, token: string): Promise<void> { await this.redis.eval(UNLOCK, 1, key, token); }
+}`;
+
+const IS_FREE = `const seat = await this.db.findSeat(label);
+if (!seat) throw new Error('no seat');
+if (seat.status !== 'free') throw new Error('not free');`;
+
+it('finds it of a method beside a lock, for a thing that has to be in a state', async () => {
+  expect(await idsOf(seats(IS_FREE, ''))).toEqual(['looks-before-lock']);
+});
+
+it('lets pass a method that looks inside', async () => {
+  expect(await idsOf(seats('', IS_FREE))).toEqual([]);
+});

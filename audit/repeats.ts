@@ -5,7 +5,7 @@ import { type Attempt, delayed, use } from './rehearsal.js';
 import { roleOf } from './roles.js';
 import type { Said } from './said.js';
 import { LOOKS_BEFORE } from './shown-defects.js';
-import { plays, REPLY_MS, type Subject, useOf } from './subject.js';
+import { plays, REPLY_MS, type Subject, type Timed, useOf } from './subject.js';
 import { type Touch, touchesIn } from './touches.js';
 import { LOOKS_FOR } from './unknown.js';
 import type { Trial } from './wire.js';
@@ -84,7 +84,7 @@ const SAYS_SAFE = /\bunique\b|idempot|on conflict/i;
  * Whether a call that waits for the lock of another works on what it is handed again, where it has looked there before it asked, and not
  * since: where the look finds something, nothing is done.
  */
-export async function looksOnlyBefore(subject: Subject): Promise<Defect | null> {
+export async function looksOnlyBefore(subject: Timed): Promise<Defect | null> {
   const { bench, ttlMs } = subject;
   const workMs = ttlMs / 32;
   const [own, waiter] = await twoCalls(subject, 10 + workMs / 2, workMs);
@@ -125,7 +125,7 @@ export async function isCache(subject: Subject): Promise<boolean> {
  * @param workMs - What each part of the work takes. Default: a quarter of the TTL.
  */
 async function twoCalls(
-  subject: Subject,
+  subject: Timed,
   laterMs: number,
   workMs: number = subject.ttlMs / 4,
 ): Promise<readonly (Repeat | undefined)[]> {
@@ -155,13 +155,13 @@ async function twoCalls(
   });
 }
 
-function storesIn({ bench }: Subject, trial: Trial | null): readonly Touch[] {
+function storesIn({ bench }: Timed, trial: Trial | null): readonly Touch[] {
   if (trial?.key == null) return [];
   return touchesIn(bench, trial, new Set([trial.key])).filter(({ stored }) => stored !== null);
 }
 
 /** What a lock calls the work that it is handed. */
-function workOf({ bench, how }: Subject): string {
+function workOf({ bench, how }: Timed): string {
   const taker = bench.program.shapes.find(({ name }) => name === takerIn(how.plan));
   const all = taker?.parameters.flatMap((it) => [it, ...it.fields]) ?? [];
   return all.find((it) => roleOf(it) === 'work')?.name ?? 'work';

@@ -84,3 +84,24 @@ it.each([
   expect(found.understood).toContain('post');
   expect(found.ids).toEqual(ids);
 });
+
+/** Work on data in Redis, of which there is none: it asks for the data, and releases the lock. */
+const piped = (busy: string): string => `import { randomUUID } from 'node:crypto';
+import { Redis } from '@upstash/redis';
+const redis = Redis.fromEnv();
+const UNLOCK = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+export async function expirePoints(day: string): Promise<number> {
+  const [key, token] = ['expiry:' + day, randomUUID()];
+  const replies = await redis.pipeline().set(key, token, { nx: true, ex: 600 }).hset('attempts', { [day]: 'now' }).exec();
+  if (${busy}) return 0;
+  try {
+    const members: string[] = await redis.zrange('due:' + day, 0, -1);
+    for (const it of members) await redis.multi().hincrby('balance', it, -1).zrem('due:' + day, it).exec();
+    return members.length;
+  } finally { await redis.eval(UNLOCK, [key], [token]); }
+}`;
+
+it('finds that a refused call asks for the data of its work and releases, as where all replies are taken for one', async () => {
+  expect((await audited(piped('!replies'))).ids).toEqual(['fails-open']);
+  expect((await audited(piped("replies[0] !== 'OK'"))).ids).toEqual([]);
+});

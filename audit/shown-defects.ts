@@ -236,7 +236,7 @@ export const DELETES_UNWATCHED: Defect = {
 export const LOOKS_BEFORE: Defect = {
   id: 'looks-before-lock',
   sentence:
-    'it looks whether its work has been done only before it has the lock, and not again inside: one that has looked before another has done the work and marked it gets the lock after that, and does the work a second time',
+    'it looks whether its work has been done only before it has the lock, and not again inside: one that has read that before another has done the work and marked it gets the lock after that, and does the work a second time',
   fix: 'look again when the lock is held, or look for the mark and set the key in one script',
   brings: EXCLUSION,
   property: 'mutual-exclusion',

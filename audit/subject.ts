@@ -11,15 +11,19 @@ export interface Runnable {
   readonly how: Understood;
 }
 
-/** The same with what is known of its runs. */
-export interface Subject extends Runnable {
+/** The same with the TTL with which it is used, ms. */
+export interface Timed extends Runnable {
   readonly ttlMs: number;
+}
+
+/** The same with what is known of its runs. */
+export interface Subject extends Timed {
   readonly alone: Attempt;
 }
 
 /** Runs these uses by a process each, with these faults. */
 export async function plays(
-  { bench, hosts, how, ttlMs }: Subject,
+  { bench, hosts, how, ttlMs }: Timed,
   clients: Parameters<typeof calm>[1],
   faults: readonly Fault[] = [],
   ways: Ways = {},

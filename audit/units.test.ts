@@ -11,6 +11,8 @@ it.each([
   ['const ttl = Number(process.env.RECEIPTS_LOCK_SECONDS ?? 240);', 240, 'RECEIPTS_LOCK_SECONDS 1000'],
   ["const ttl = env['LOCK_TTL_MS'] || '9000';", 9_000, 'LOCK_TTL_MS 1'],
   ["const ttl = number('LEASE_SECONDS', 30);", 30, 'LEASE_SECONDS 1000'],
+  ['// seconds; the work is cut off\nconst TTL = Number(process.env.FEED_LOCK_TTL || 900);', 900, 'FEED_LOCK_TTL 1000'],
+  ['// the work takes seconds\nconst TTL = Number(process.env.FEED_LOCK_TTL || 900);', 900, null],
   ['const ttl = Number(process.env.PAGE_SECONDS ?? 240);', 240, null],
   ['const ttl = Number(process.env.LOCK_SECONDS ?? 240) * 1000;', 240_000, null],
 ])('knows what a number is called by: %s', (text, value, name) => {

@@ -38,15 +38,29 @@ interface Calls {
 
 type AnyFunction = (...given: readonly unknown[]) => unknown;
 
-/** What files check of a value. */
-export type CheckedType = 'string' | 'number' | 'list';
+/** What files check of a value: its type, or that it is this text. */
+export type CheckedType = 'string' | 'number' | 'list' | { readonly text: string };
 
 const CHECKED =
   /\b(?:typeof\s+([\w.?!'"[\]-]+)\s*[!=]==?\s*['"](string|number)['"]|(Number\.is\w+|Array\.isArray)\(\s*([\w.?!'"[\]-]+)\s*\))/g;
 
-/** The properties and parameters that files require to be a text, a number or a list, by name: also where one is read into a variable. */
+/** A state that something has to have: nothing is done where it is in another. */
+const IN_STATE =
+  /\bif\s*\(\s*[\w.?!]+\.(status|state|phase|stage)\s*!==?=?\s*['"]([\w -]{1,40})['"]\s*\)\s*\{?\s*(?:throw|return|continue)\b/g;
+
+/** The states that files require, by the name of the property, where they require one alone. */
+function requiredStates(texts: readonly string[]): [string, CheckedType][] {
+  const all = texts.flatMap((text) =>
+    [...text.matchAll(IN_STATE)].map(([, name = '', state = '']) => ({ name, state })),
+  );
+  const isAlone = ({ name, state }: (typeof all)[number]): boolean =>
+    all.every((it) => it.name !== name || it.state === state);
+  return all.filter(isAlone).map(({ name, state }) => [name, { text: state }]);
+}
+
+/** The properties and parameters that files require to be a text, a number or a list, or in a state, by name: also where one is read into a variable. */
 export function requiredTypes(texts: readonly string[]): Map<string, CheckedType> {
-  const found = new Map<string, CheckedType>();
+  const found = new Map<string, CheckedType>(requiredStates(texts));
   for (const text of texts)
     for (const [, typed, type, test = '', tested] of text.matchAll(CHECKED)) {
       const kind = (type as CheckedType | undefined) ?? (test.startsWith('Array') ? 'list' : 'number');
@@ -65,6 +79,7 @@ export function requiredValue(
   const signature = signatureAt(name);
   if (signature !== null) return signature;
   const type = calls.types.get(name);
+  if (typeof type === 'object') return type.text;
   return type === undefined ? undefined : type === 'string' ? text : type === 'number' ? number : elements(text);
 }
 

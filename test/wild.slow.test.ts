@@ -68,6 +68,8 @@ describe.each([
   ['twenty-seventh', 16],
   ['twenty-eighth', 32],
   ['twenty-ninth', 16],
+  ['thirtieth', 16],
+  ['thirty-first', 16],
 ] as const)('the %s set of locks as people write them', (set, count) => {
   const locks = locksOf(set);
 
