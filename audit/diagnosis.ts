@@ -92,11 +92,18 @@ function acquisitionDefects(
             ? NO_VOTE
             : acquire?.inMulti
               ? BY_PAIR
-              : REFUSED),
+              : isOneOfSeveral(acquire, seen.alone)
+                ? BY_LIST
+                : REFUSED),
       brings: EXCLUSION,
       isShown: true,
     });
   return found;
+}
+
+/** Whether the key is asked for together with other commands. */
+function isOneOfSeveral(acquire: Said | undefined, { trial }: FoundLock['seen']['alone']): boolean {
+  return trial?.sent.some(({ key, atMs }) => key !== '' && key !== acquire?.key && atMs === acquire?.atMs) ?? false;
 }
 
 /** What looks for readers before it takes the lock. */
@@ -135,6 +142,11 @@ const BY_PAIR = {
   sentence:
     'its work goes on without the lock: a second process ran while the first one held it, though Redis had refused it the key: in the reply of MULTI, that is a pair of an error and null, which is not falsy itself',
   fix: 'look at the second part of the pair: compare replies[0][1] with OK',
+};
+const BY_LIST = {
+  sentence:
+    'its work goes on without the lock: a second process ran while the first one held it, though Redis had refused it the key; the command is sent with others (a pipeline), and the list of their replies is never null itself',
+  fix: 'look at the reply of SET in the list: compare replies[0] with OK',
 };
 const BY_EXEC = {
   sentence:
