@@ -70,11 +70,11 @@ function expanded(told: Told): Told[] {
 }
 
 /**
- * Whether a command has workers, which are processes of the build, goes on until it is told to stop, or loads a file that
- * imports the build.
+ * Whether a command has workers, which are processes of the build, goes on until it is told to stop, or loads clients, which
+ * have to be loaded after what stands for the clock.
  */
 function needsProcess([verb = '', ...rest]: readonly string[]): boolean {
-  return ['campaign', 'risk'].includes(verb) || rest.includes('--workers') || rest.includes('--file');
+  return ['campaign', 'libraries', 'risk'].includes(verb) || rest.includes('--workers');
 }
 
 /** A process of the build, when it has ended: a page is served until it is told to stop. */
