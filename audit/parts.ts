@@ -13,7 +13,7 @@ import {
   RELEASES_BESIDE,
 } from './shown-defects.js';
 import type { Runnable } from './subject.js';
-import { markIn, touchesIn } from './touches.js';
+import { CHANGES_DATA, markIn, touchesIn } from './touches.js';
 import { signalsIn } from './unknown.js';
 
 /** What a part of the work takes, and what one takes that goes on where another has failed, ms. */
@@ -27,10 +27,6 @@ const OVER = 1.02;
 const NEAR = 0.95;
 /** A signal that aborts later than this is no time limit of a call, ms. */
 const LONGEST_LIMIT_MS = 900_000;
-
-/** Commands that change data. */
-const STORES =
-  /^(?:m?set|hm?set|getset|h?incrby(?:float)?|incr|decr(?:by)?|[lr]push|s(?:add|rem)|z(?:add|rem|incrby)|xadd|h?del|unlink)$/i;
 
 /** A part of the work: something that is awaited of what a function was handed. */
 interface Part {
@@ -159,18 +155,18 @@ async function waitsPastTtl(subject: Runnable, plan: Plan): Promise<Defect | nul
   const { bench, how } = subject;
   const ttlMs = how.fixedTtlMs ?? Number.POSITIVE_INFINITY;
   if (speaksOfFencing(bench)) return null;
-  const { name, limitMs } = (await longestLimit(subject, plan)) ?? { name: '', limitMs: 0 };
+  const { name, limitMs } = await longestLimit(subject, plan);
   const takesMs = NEAR * limitMs;
   if (takesMs <= OVER * ttlMs) return null;
-  const begun: { readonly name: string; readonly atMs: number }[] = [];
-  let waits: string | null = null;
+  let latest = '';
   let isOver = false;
+  let works = false;
   const heard = (_: readonly unknown[], call: string): void => {
-    waits = call;
-    if (isOver) begun.push({ name: call, atMs: nowMs() });
+    latest = call;
+    works ||= isOver && isWork(call);
   };
   const takes = async (): Promise<void> => {
-    if (isOver || waits !== name || heldNow(bench) === null) return;
+    if (isOver || latest !== name || heldNow(bench) === null) return;
     await new Promise((resolve) => setTimeout(resolve, takesMs));
     isOver = true;
   };
@@ -179,34 +175,34 @@ async function waitsPastTtl(subject: Runnable, plan: Plan): Promise<Defect | nul
   // What keeps its key on purpose is a guard, and its TTL is not that of its work.
   if (!trial.sent.some(({ operation, atMs }) => operation === 'release' && atMs >= trial.grantedMs)) return null;
   const lateMs = trial.grantedMs + takesMs;
-  const stores = trial.sent.some(({ verb, key, atMs }) => atMs >= lateMs && key !== trial.key && STORES.test(verb));
-  if (!stores && !begun.some((it) => isWork(it.name) && it.atMs >= lateMs)) return null;
-  return limitExceedsTtl(nameOfPlan(plan), trial.ttlMs, { name: name.replace(/^\./, ''), limitMs });
+  works ||= trial.sent.some(({ verb, key, atMs }) => atMs >= lateMs && key !== trial.key && CHANGES_DATA.test(verb));
+  return works ? limitExceedsTtl(nameOfPlan(plan), trial.ttlMs, { name: name.replace(/^\./, ''), limitMs }) : null;
 }
 
-/** The call with the longest time limit that a function makes under its lock, and that limit, ms. */
+/** The call with the longest time limit that a function makes under its lock, and that limit, ms; 0 where no call has one. */
 async function longestLimit(
   subject: Runnable,
   plan: Plan,
-): Promise<{ readonly name: string; readonly limitMs: number } | null> {
-  const waiting: { readonly name: string; readonly signals: readonly AbortSignal[] }[] = [];
-  const limits: { readonly name: string; readonly limitMs: number }[] = [];
+): Promise<{ readonly name: string; readonly limitMs: number }> {
+  /** Signals of calls that are not awaited yet. */
+  const waiting: (readonly AbortSignal[])[] = [];
+  let longest = { name: '', limitMs: 0 };
   const heard = (given: readonly unknown[], name: string): void => {
     if (heldNow(subject.bench) === null) return;
     const fromMs = nowMs();
-    for (const signal of signalsIn(given))
-      if (!signal.aborted) signal.addEventListener('abort', () => limits.push({ name, limitMs: nowMs() - fromMs }));
-    waiting.push({ name, signals: signalsIn(given) });
+    const signals = signalsIn(given).filter((it) => !it.aborted);
+    const ended = (): void => {
+      if (nowMs() - fromMs > longest.limitMs) longest = { name, limitMs: nowMs() - fromMs };
+    };
+    for (const signal of signals) signal.addEventListener('abort', ended);
+    waiting.push(signals);
   };
   const takes = async (): Promise<void> => {
-    const { signals = [] } = waiting.shift() ?? {};
+    const signals = waiting.shift() ?? [];
     if (signals.length > 0) await Promise.race(signals.map(aborted));
   };
   await once(subject, plan, { heard, takes }, LONGEST_LIMIT_MS);
-  return limits.reduce<(typeof limits)[number] | null>(
-    (longest, it) => (longest === null || it.limitMs > longest.limitMs ? it : longest),
-    null,
-  );
+  return longest;
 }
 
 /** Each part of the work takes this share of the TTL, or of the time limit that its function has: what has one for all of them gives up. */

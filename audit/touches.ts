@@ -91,8 +91,9 @@ function valuesIn([verb = '', key = '', ...rest]: readonly string[]): Value[] {
 }
 
 const CALLS = /redis\.p?call\(\s*['"](\w+)['"]\s*,\s*([^,)]+)(?:,\s*([^,)]+))?(?:,\s*([^,)]+))?([^)]*)\)/gi;
-const CHANGES =
-  /^(?:set|hset|hmset|setex|psetex|del|unlink|p?expire(?:at)?|publish|incr(?:by)?|hincrby|[zsx]add|[lr]push|zrem|hdel|srem)$/i;
+/** Commands that change data. */
+export const CHANGES_DATA: RegExp =
+  /^(?:m?set|getset|hm?set|p?setex|h?del|unlink|p?expire(?:at)?|publish|(?:in|de)cr(?:by)?|h?incrby(?:float)?|[zsx]add|[lr]push|[zs]rem|zincrby)$/i;
 
 /** What a script stores, where all that it reads are locks: what reads more may decide by that whether it stores anything. */
 function valuesInScript(text: string, words: readonly string[], locks: ReadonlySet<string>): Value[] {
@@ -109,7 +110,7 @@ function valuesInScript(text: string, words: readonly string[], locks: ReadonlyS
   const stored: Value[] = [];
   for (const [, verb = '', ...terms] of text.matchAll(CALLS)) {
     const [key, one, two] = terms.slice(0, 3).map(resolved);
-    if (!CHANGES.test(verb) && (key === undefined || !locks.has(key))) return [];
+    if (!CHANGES_DATA.test(verb) && (key === undefined || !locks.has(key))) return [];
     if (key === undefined) continue;
     if (/^set$/i.test(verb) && one !== undefined && !/['"][nx]x['"]/i.test(terms.join()))
       stored.push({ key, field: '', stored: one });

@@ -44,6 +44,24 @@ it.each([
   expect(await idsOf(text)).toEqual([]);
 });
 
+it('lets pass a cache that is filled late', async () => {
+  const text = `${HEAD}
+/** Cached for ten minutes. */
+export async function rates(market: string): Promise<string> {
+  const [key, token] = ['rates:' + market, randomUUID()];
+  const cached = await redis.get(key);
+  if (cached !== null) return cached;
+  if ((await redis.set(key + ':lock', token, 'PX', 5_000, 'NX')) !== 'OK') throw new Error('try again');
+  try {
+    const answer = await fetch(process.env.RATES_API + '/' + market, { signal: AbortSignal.timeout(15_000) });
+    const fresh = await answer.text();
+    await redis.set(key, fresh, 'EX', 600);
+    return fresh;
+  } finally { await redis.eval(UNLOCK, 1, key + ':lock', token); }
+}`;
+  expect(await idsOf(text)).toEqual([]);
+});
+
 /** A consumer of messages that marks those that it has seen. */
 const consumer = (failed: string): string => `${HEAD}
 interface Broker { ack(tag: string): Promise<void>; requeue(tag: string): Promise<void> }
