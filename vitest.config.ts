@@ -159,7 +159,11 @@ const config: ViteUserConfig = defineConfig({
         test: {
           ...TOGETHER,
           name: 'long',
-          include: ['{campaign,test}/**/*.long.test.ts', 'real/lock/*.long.test.ts'],
+          include: [
+            '{campaign,cli,examples,test}/**/*.long.test.ts',
+            'real/lock/*.long.test.ts',
+            'real/replay/{stage,unplayable}.long.test.ts',
+          ],
         },
       },
       // Minutes of real nodes: chaos runs, benchmarks, schedules in real time, containers (which replace a module).
@@ -170,7 +174,7 @@ const config: ViteUserConfig = defineConfig({
           name: 'real-long',
           experimental: { viteModuleRunner: true },
           include: ['real/**/*.long.test.ts'],
-          exclude: ['**/node_modules/**', 'real/lock/*.long.test.ts'],
+          exclude: ['**/node_modules/**', 'real/lock/*.long.test.ts', 'real/replay/{stage,unplayable}.long.test.ts'],
         },
       },
       // Campaigns over a queue on a real Redis; their workers are processes of the build.
