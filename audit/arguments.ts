@@ -48,7 +48,9 @@ function isOther(it: Parameter): boolean {
  * Where nothing is called a key, it is the first thing that has a number or a name: for a release, not what may be the id
  * that the acquisition gave.
  */
-function withKey(parameters: readonly Parameter[], given: Given, isRelease: boolean): readonly Parameter[] {
+function withKey(all: readonly Parameter[], given: Given, isRelease: boolean): readonly Parameter[] {
+  // What does its own work makes its token itself.
+  const parameters = given.worksItself ? all.map((it) => (it.name === 'id' ? { ...it, isKey: true } : it)) : all;
   const roles = parameters.map((it) => roleOf(it, isRelease));
   const says = ['key', 'keys', 'subject', 'held'];
   if (roles.some((it) => says.includes(it)) || parameters.some(namesResource)) return parameters;

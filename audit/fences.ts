@@ -47,6 +47,14 @@ export function speaksOfFencing({ program }: Bench): boolean {
   return program.sources.some(({ text }) => /fenc/i.test(text));
 }
 
+/** The version of a record that was read, handed to a call: `save(doc, doc.version)`. */
+const HANDS_VERSION = /\w\.(?:version|revision|rev|etag|_rev)\b\s*[,)](?!\s*=>)/;
+
+/** Whether what a file stores its work in refuses who is late, by a fencing token or by the version that was read. */
+export function refusesLate(bench: Bench): boolean {
+  return speaksOfFencing(bench) || bench.program.sources.some(({ text }) => HANDS_VERSION.test(text));
+}
+
 /** A lock that speaks of fencing may call its token so, or otherwise; what is nothing but a number is one. */
 function fenceIn(value: unknown): number | null {
   if (typeof value === 'number' || typeof value === 'bigint') return Number(value);

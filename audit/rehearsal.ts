@@ -199,12 +199,17 @@ function believesIn({ signal, isHeld, expiresAt = Number.POSITIVE_INFINITY }: He
   return isHeld === undefined ? nowMs < expiresAt : isHeld();
 }
 
+/** What says that something was told to stop, and nothing of its lock. */
+const IS_STOPPED = /^[_#]*(?:is|was)?_?(?:stop|clos|shut|destroy|drain|dispos|terminat|abort)\w*$/i;
+
 /** What was said before, and is no longer said. */
 function signIn(said: readonly ReadonlyMap<string, boolean>[], of: readonly unknown[]): Sign | null {
+  // What was acquired may be closed; who owns it is told to stop.
+  const isOfLock = (name: string, i: number): boolean => i === 0 || !IS_STOPPED.test(name);
   for (const [i, before] of said.entries()) {
     const after = answersOf(of[i]);
     // What can be asked comes before what is kept for it.
-    const changed = [...before].filter(([name, answer]) => after.get(name) === !answer);
+    const changed = [...before].filter(([name, answer]) => after.get(name) === !answer && isOfLock(name, i));
     const asked = ([name]: readonly [string, boolean]): boolean =>
       typeof Reflect.get(of[i] as object, name) === 'function' || !Object.hasOwn(of[i] as object, name);
     const [name, whenHeld] = changed.find(asked) ?? changed[0] ?? [];

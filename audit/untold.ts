@@ -2,7 +2,7 @@ import { current } from '../libraries/runtime/owner.js';
 import type { Fault } from '../scenarios/index.js';
 import { isWork } from './called.js';
 import type { Defect } from './defect.js';
-import { speaksOfFencing } from './fences.js';
+import { refusesLate } from './fences.js';
 import { type Attempt, calm, cutOff, heldNow, REST_MS, rehearse, use } from './rehearsal.js';
 import { GOES_ON, LEADS_ON, STOPS_EXTENDING } from './shown-defects.js';
 import type { Runnable } from './subject.js';
@@ -50,7 +50,7 @@ export async function untoldOf(subject: Runnable, loops: boolean): Promise<Untol
   const { bench, how } = subject;
   const none = { goesOnUntold: false, extendsAny: null, stopsExtending: false, revivesUntold: false, leadsOn: false };
   const ttlMs = how.fixedTtlMs;
-  if (how.plan.use !== 'handler' || !how.releases || ttlMs === null || speaksOfFencing(bench)) return none;
+  if (how.plan.use !== 'handler' || !how.releases || ttlMs === null || refusesLate(bench)) return none;
   if (loops) return { ...none, leadsOn: await leadsOn(subject, ttlMs) };
   const kept = await worked(subject, ttlMs, 'none');
   const [own] = kept.attempts;

@@ -162,7 +162,8 @@ export class Trial {
 
   answered(node: number, operation: Said['operation'], answer: Answer, nowMs: number): void {
     if (operation === 'extend' && answer === 'yes' && this.isGranted && this.isOwnExtension && !this.isAnew) {
-      this.isRevived ||= nowMs > this.untilMs + LATE_MS;
+      // What was kept back is late by that alone.
+      this.isRevived ||= this.keptForMs === 0 && nowMs > this.untilMs + LATE_MS;
       this.untilMs = nowMs + Math.max(this.extensionMs ?? 0, this.ttlMs ?? Number.POSITIVE_INFINITY);
     }
     // What extends where the key is its own may have set it.

@@ -1,0 +1,60 @@
+import { expect, it } from 'vitest';
+import { idsOf } from './testing/audited.js';
+
+/** Renews a subscription by redlock, and does not look whether the lock is lost before it stores that. */
+const renewal = (store: string, stored: string): string => `import { Redis } from 'ioredis';
+import Redlock from 'redlock5';
+const redlock = new Redlock([new Redis(process.env.REDIS_URL!)], { retryCount: 3, automaticExtensionThreshold: 3_000 });
+redlock.on('error', () => {});
+interface Subscription { id: string; paidUntil: string; version: number }
+interface Store { load(id: string): Promise<Subscription>; ${store}; dueBefore(day: string): Promise<string[]> }
+interface Payments { charge(key: string): Promise<void> }
+export async function renewOne(id: string, today: string, store: Store, payments: Payments): Promise<void> {
+  await redlock.using(['subscription:' + id], 10_000, async () => {
+    const it = await store.load(id);
+    await payments.charge('renewal:' + id + ':' + it.paidUntil);
+    ${stored}
+  });
+}
+export async function renewDue(today: string, store: Store, payments: Payments): Promise<void> {
+  for (const id of await store.dueBefore(today)) await renewOne(id, today, store, payments).catch(() => {});
+}`;
+
+it('finds work that goes on when its lock is lost, unless its store refuses what is late by a version', async () => {
+  expect(await idsOf(renewal('save(it: Subscription): Promise<void>', 'await store.save(it);'))).toEqual([
+    'silent-loss',
+  ]);
+  const guarded = renewal(
+    'save(it: Subscription, ifVersion: number): Promise<boolean>',
+    "if (!(await store.save(it, it.version))) throw new Error('changed');",
+  );
+  expect(await idsOf(guarded)).toEqual([]);
+});
+
+/** Asks to lead in each round, and works by a script that compares the leader. */
+it('lets pass a leader that asks again in each round, and may lead anew', async () => {
+  const text = `import { randomUUID } from 'node:crypto';
+import type { Redis } from 'ioredis';
+const ASK = \`local leader = redis.call('GET', KEYS[1])
+if not leader then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) return 1 end
+if leader == ARGV[1] then redis.call('PEXPIRE', KEYS[1], ARGV[2]) return 1 end
+return 0\`;
+const MOVE = \`if redis.call('GET', KEYS[1]) ~= ARGV[1] then return -1 end
+return redis.call('LPUSH', KEYS[2], ARGV[2])\`;
+export class Reminders {
+  private readonly id = randomUUID();
+  private stopped = false;
+  private loop: Promise<void> | undefined;
+  constructor(private readonly redis: Redis) {}
+  start(): void { this.loop ??= this.run(); }
+  async stop(): Promise<void> { this.stopped = true; await this.loop; }
+  private async run(): Promise<void> {
+    while (!this.stopped) {
+      const leads = (await this.redis.eval(ASK, 1, 'leader', this.id, 10_000)) === 1;
+      if (leads) await this.redis.eval(MOVE, 2, 'leader', 'outbox', this.id, 'due');
+      await new Promise((done) => setTimeout(done, 2_000));
+    }
+  }
+}`;
+  expect(await idsOf(text)).toEqual([]);
+});
