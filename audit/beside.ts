@@ -21,6 +21,7 @@ import {
   STALE_READ,
   valueOfProcess,
 } from './shown-defects.js';
+import { differsByCase } from './spelling.js';
 import { withStored } from './stored.js';
 import type { Runnable } from './subject.js';
 import { keptLate } from './targeted.js';
@@ -67,6 +68,7 @@ export async function functionDefects(subject: Runnable, plans: readonly Plan[])
       (await uncommitted(own, plan)) ??
       (await staleRead(own, plan)) ??
       (await ofOtherCalls(own, plan)) ??
+      (await differsByCase(own, plan)) ??
       (await oppositeCalls(own, plan)) ??
       (await staleStore(own, plan)) ??
       (await ttlDropped(own, plan)) ??

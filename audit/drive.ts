@@ -152,7 +152,7 @@ class LockUser {
     const worksItself = isOwnWork(how);
     const base: Given = {
       ...loaded.given,
-      key: how.isLong ? formed(key, this.bench.program.texts) : key,
+      key: plan.named ?? (how.isLong ? formed(key, this.bench.program.texts) : key),
       ttlMs,
       token: randomUUID(),
       unitMs: how.unitMs,

@@ -111,6 +111,10 @@ export function readsLimit(sources: readonly SourceFile[]): boolean {
 export const OTHER_URL = 'https://other.example';
 const IS_PLACE = /(?:URL|URI|ENDPOINT|ORIGIN|API|BASE|SERVICE|SERVER|WEBHOOK)$/;
 
+/** Where its work reads and writes files; no real file is written. */
+const IS_FOLDER = /_(?:DIR|DIRECTORY|FOLDER|PATH|ROOT|BUCKET)$/;
+const FOLDER = 'files';
+
 const QUERY = /\bsearchParams\.(?:get|getAll|has)\(\s*['"]([\w.-]+)['"]/g;
 
 /** Names of parameters that files read from the URL of a request. */
@@ -132,6 +136,7 @@ export function environmentFor(sources: readonly SourceFile[], nodes: number): R
     const kind = kindOf(name);
     if (fetches && kind === null && IS_PLACE.test(name)) values[name] = OTHER_URL;
     if (kind === null && IS_SECRET.test(name)) values[name] = SECRET;
+    if (kind === null && IS_FOLDER.test(name)) values[name] = FOLDER;
     if (kind === null) continue;
     const isUsual = USUAL.includes(name);
     const nth = isUsual ? 0 : (counts.get(kind) ?? 0);

@@ -8,7 +8,7 @@ import { type Bench, textIn } from './load.js';
 import type { Understood } from './plan.js';
 import { type Attempt, calm, delayed, REST_MS, rehearse, use } from './rehearsal.js';
 import type { Said } from './said.js';
-import { forgetting, IS_DONE, LOSES_FAILED, LOSES_MESSAGE } from './shown-defects.js';
+import { forgetting, IS_DONE, LOSES_FAILED, LOSES_MESSAGE, marksBefore } from './shown-defects.js';
 import type { Subject } from './subject.js';
 import { markIn } from './touches.js';
 import type { Trial } from './wire.js';
@@ -149,15 +149,59 @@ async function losesFailed(subject: Subject): Promise<readonly Defect[]> {
   const uses = [[use(10, ttlMs, 1)], [use(10 + atMs, ttlMs, 1)], [{ ...use(10, ttlMs, 1), resources: ['b'] }]];
   const schedule = calm(how.nodes, uses, (atMs + 2 * REST_MS) * 1000);
   const attempts = await rehearse(bench, hosts, how, schedule, { naturally: true, takes });
-  const [failed, again, other] = ['c1', 'c2', 'c3'].map((name) => attempts.find((it) => it.client === name)?.trial);
+  const all = ['c1', 'c2', 'c3'].map((name) => attempts.find((it) => it.client === name));
+  const [failed, again, other] = all.map((it) => it?.trial);
   // What is done once in a period may be left undone on purpose; a request is of something.
   if (failed?.key === other?.key) return [];
+  const mark = markedUndone(all);
+  if (mark !== null) return [marksBefore(mark)];
   if (failed?.isGranted !== true || again?.isGranted !== false) return [];
   const calls = failed.calls.filter((it) => GIVES_MESSAGE_BACK.test(it));
   if (calls.length > 0 && again.calls.length > 0 && again.calls.every((it) => ACKNOWLEDGES.test(it)))
     return failed.works.some((it) => isWork(it) && !calls.includes(it)) ? [LOSES_MESSAGE] : [];
   const isFailed = (failed.status ?? 0) >= 500 && failed.works.some(isWork);
   return isFailed && hasSucceeded(again) && !again.calls.some(isWork) ? [LOSES_FAILED] : [];
+}
+
+/** Commands by which a message goes back to its queue. */
+const PUSHES = /^(?:[lr]push|zadd|xadd)$/;
+
+/**
+ * Whether a message whose work has failed is put back into its list in Redis, and is dropped when it comes again: the key of the try
+ * before is still there.
+ */
+async function losesPushedBack(subject: Subject): Promise<boolean> {
+  const { bench, hosts, how, ttlMs } = subject;
+  if (!bench.stored.some(([verb]) => verb === 'RPUSH')) return false;
+  let isFirst = true;
+  const takes = (): Promise<void> => {
+    const fails = isFirst;
+    isFirst = false;
+    return fails ? Promise.reject(new Error('it failed')) : Promise.resolve();
+  };
+  const schedule = calm(how.nodes, [[use(10, ttlMs, 1)]], 2 * REST_MS * 1000);
+  const [attempt] = await rehearse(bench, hosts, how, schedule, { naturally: true, takes });
+  const trial = attempt?.trial;
+  if (trial?.isGranted !== true || isFirst) return false;
+  const { sent, key, calls, worksAfter } = trial;
+  const back = sent.findIndex(({ verb, atMs }) => PUSHES.test(verb) && atMs >= trial.grantedMs);
+  const again = sent.findIndex((it, i) => i > back && it.operation === 'acquire' && it.key === key);
+  if (back < 0 || again < 0 || sent.slice(0, back).some((it) => it.operation === 'release' && it.key === key))
+    return false;
+  return !worksAfter.some((after, i) => after > again && isWork(calls[i] ?? ''));
+}
+
+/**
+ * The key, beside that of the lock, that a call has stored whose work has failed, and that keeps the next call from doing the work, which
+ * says nothing of that: a mark that was set too early. A call of another thing does its work. `null` where there is none.
+ */
+function markedUndone([failed, again, other]: readonly (Attempt | undefined)[]): string | null {
+  const [own, next] = [failed?.trial, again?.trial];
+  const isTold = failed?.releaseError != null && again?.error === null && again.releaseError === null;
+  if (!isTold || own?.isGranted !== true || next?.isGranted !== true || own.key !== next.key) return null;
+  if (next.calls.some(isWork) || other?.trial?.calls.some(isWork) !== true) return null;
+  const stored = own.sent.filter(({ verb, key }) => /^(?:set|setex|psetex|setnx)$/.test(verb) && key !== own.key);
+  return stored.find(({ key }) => next.sent.some((it) => it.key === key))?.key ?? null;
 }
 
 /** Whether a request was answered by 2xx. */
@@ -184,5 +228,7 @@ function forgetsDone({ bench, alone: { trial } }: Subject): readonly Defect[] {
 
 /** What is wrong with what a function that does its own work leaves behind, where that answers requests. */
 export async function requestDefects(subject: Subject): Promise<readonly Defect[]> {
-  return isOwnWork(subject.how) ? [...(await losesFailed(subject)), ...forgetsDone(subject)] : [];
+  if (!isOwnWork(subject.how)) return [];
+  const lost = await losesFailed(subject);
+  return [...(lost.length === 0 && (await losesPushedBack(subject)) ? [LOSES_MESSAGE] : lost), ...forgetsDone(subject)];
 }

@@ -35,7 +35,7 @@ export const FINDING_TITLES: Readonly<Record<string, string>> = {
   'locks-as-called': 'Two calls of a function take the same two locks in opposite orders, and wait for each other.',
   'looks-before-lock': 'It looks whether its work has been done before it has the lock, and not again.',
   margin: 'It is held for longer than its keys can be relied on.',
-  'marks-undone': 'It stores in its key that its work is done where that has failed.',
+  'marks-undone': 'It stores that its work is done where that has failed.',
   'ms-as-seconds': 'Milliseconds are handed to Redis as seconds.',
   'never-frees': 'Its release does not delete its key.',
   'no-majority': 'It holds the lock without a majority of its nodes.',

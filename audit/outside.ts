@@ -25,9 +25,22 @@ export function withoutEffects(request: string, module: Module): Module {
   const name = request.replace(/^node:/, '');
   if (name === 'fs') return { ...module, ...files, promises, default: { ...fs, ...files, promises } };
   if (name === 'fs/promises') return { ...module, ...promises, default: promises };
+  if (name === 'bullmq') return { ...module, Worker: JobWorker };
   if (name === 'child_process') return { ...module, ...programs, default: { ...childProcess, ...programs } };
   return module;
 }
+
+/** What stands for a worker of BullMQ: jobs come when its function is called. */
+class JobWorker extends EventEmitter {
+  readonly process: unknown;
+
+  constructor(_queue: string, process: unknown) {
+    super();
+    this.process = process;
+  }
+}
+for (const name of ['close', 'run', 'pause', 'resume', 'disconnect', 'waitUntilReady'])
+  Object.defineProperty(JobWorker.prototype, name, { value: unknownValue({}, 'a', `worker.${name}`) });
 
 /** What newer versions of Node have, for files that were written for these. */
 export function provideNewer(): void {

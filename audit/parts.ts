@@ -1,7 +1,7 @@
 import { current } from '../libraries/runtime/owner.js';
 import { isWork } from './called.js';
 import type { Defect } from './defect.js';
-import { speaksOfFencing } from './fences.js';
+import { refusesLate } from './fences.js';
 import { nameOfPlan, type Plan } from './plan.js';
 import { type Attempt, calm, heldNow, REST_MS, rehearse, use, type Ways } from './rehearsal.js';
 import {
@@ -10,6 +10,7 @@ import {
   limitExceedsTtl,
   limitsExceedTtl,
   marksAsDone,
+  programExceedsTtl,
   RELEASES_BESIDE,
 } from './shown-defects.js';
 import type { Runnable } from './subject.js';
@@ -42,6 +43,7 @@ export async function partDefect(subject: Runnable, plan: Plan): Promise<Defect 
     (await releasesBeside(subject, plan)) ??
     (await exceedsTtl(subject, plan)) ??
     (await waitsPastTtl(subject, plan)) ??
+    (await startsUnbounded(subject, plan)) ??
     (await goesOnGivenUp(subject, plan)) ??
     (await marksUndone(subject, plan))
   );
@@ -121,7 +123,7 @@ async function inParts(
  */
 async function exceedsTtl(subject: Runnable, plan: Plan): Promise<Defect | null> {
   const { bench } = subject;
-  if (speaksOfFencing(bench)) return null;
+  if (refusesLate(bench)) return null;
   /** Calls that are not awaited yet, with their limits. */
   const waiting: { readonly name: string; readonly signals: readonly AbortSignal[] }[] = [];
   const lates: { readonly name: string; readonly afterMs: number; readonly atMs: number }[] = [];
@@ -154,7 +156,7 @@ async function exceedsTtl(subject: Runnable, plan: Plan): Promise<Defect | null>
 async function waitsPastTtl(subject: Runnable, plan: Plan): Promise<Defect | null> {
   const { bench, how } = subject;
   const ttlMs = how.fixedTtlMs ?? Number.POSITIVE_INFINITY;
-  if (speaksOfFencing(bench)) return null;
+  if (refusesLate(bench)) return null;
   const { name, limitMs } = await longestLimit(subject, plan);
   const takesMs = NEAR * limitMs;
   if (takesMs <= OVER * ttlMs) return null;
@@ -177,6 +179,37 @@ async function waitsPastTtl(subject: Runnable, plan: Plan): Promise<Defect | nul
   const lateMs = trial.grantedMs + takesMs;
   works ||= trial.sent.some(({ verb, key, atMs }) => atMs >= lateMs && key !== trial.key && CHANGES_DATA.test(verb));
   return works ? limitExceedsTtl(nameOfPlan(plan), trial.ttlMs, { name: name.replace(/^\./, ''), limitMs }) : null;
+}
+
+/** Programs that take minutes and more, by what they do: media, dumps, copies, builds, and changes of infrastructure. */
+const LONG_PROGRAMS =
+  /^(?:ffmpeg|handbrake\w*|blender|pg_dump(?:all)?|pg_restore|mysqldump|mongodump|mongorestore|rsync|rclone|restic|borg|tar|terraform|ansible\w*|docker|podman|helm|npm|pnpm|yarn|make|cargo|gradlew?|mvn)$/i;
+
+/** What a program is started by, and what it is: a command, or the words of one. */
+const programIn = ([command]: readonly unknown[]): string =>
+  /^[^\s]*?([^\s/]+)(?=\s|$)/.exec(String(command))?.[1] ?? '';
+
+/**
+ * Whether a function starts a program that takes long, and nothing ends that: it has no time limit and no signal, and nobody kills it,
+ * while the key of the lock is not extended.
+ */
+async function startsUnbounded(subject: Runnable, plan: Plan): Promise<Defect | null> {
+  const { bench, how } = subject;
+  const ttlMs = how.fixedTtlMs ?? Number.POSITIVE_INFINITY;
+  const starts = bench.program.texts.some((it) => it.includes('child_process') && !/\.kill\(|\btimeout\b/.test(it));
+  if (!starts || !Number.isFinite(ttlMs) || refusesLate(bench)) return null;
+  let program = '';
+  let isNext = false;
+  const heard = (given: readonly unknown[], name: string): void => {
+    isNext = name === 'spawn' && heldNow(bench) !== null && signalsIn(given).length === 0;
+    if (isNext && LONG_PROGRAMS.test(programIn(given))) program ||= programIn(given);
+  };
+  const takes = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, isNext ? MORE_SHARE * ttlMs : 0));
+  const { trial } = (await once(subject, plan, { heard, takes }, MORE_SHARE * ttlMs)) ?? {};
+  if (program === '' || trial?.isGranted !== true || trial.sent.some(({ operation }) => operation === 'extend'))
+    return null;
+  const isReleased = trial.sent.some(({ operation, atMs }) => operation === 'release' && atMs >= trial.grantedMs);
+  return isReleased ? programExceedsTtl(nameOfPlan(plan), program, ttlMs) : null;
 }
 
 /** The call with the longest time limit that a function makes under its lock, and that limit, ms; 0 where no call has one. */

@@ -22,6 +22,8 @@ export interface Plan {
   readonly shared?: Plan;
   /** It is told by a text or a flag that it is for those who only read. */
   readonly reads?: boolean;
+  /** The name of what it is about, in the place of that of the schedule. */
+  readonly named?: string;
   /** Arguments, and properties of these (`order.id`), that have another value than in other calls. */
   readonly differs?: ReadonlySet<string>;
   /** Arguments, and properties of these, that have the value that another one has in other calls. */

@@ -266,6 +266,18 @@ export function marksAsDone(name: string, mark: string): Defect {
   };
 }
 
+/** @param key - That says that work is done, and is stored before that. */
+export function marksBefore(key: string): Defect {
+  return {
+    id: 'marks-undone',
+    sentence: `it stores the mark that its work is done (${key}) before it does that, and keeps the mark when the work fails: who tries again is told that it was done, and it never is`,
+    fix: 'store the mark when the work has succeeded, or delete it where the work has failed',
+    brings: [],
+    property: 'mutual-exclusion',
+    isShown: true,
+  };
+}
+
 /** Of a function, after its name: its time limits let it call something so long after it was granted its lock, ms. */
 export function limitsExceedTtl(
   name: string,
@@ -276,6 +288,18 @@ export function limitsExceedTtl(
     id: 'work-outlasts-ttl',
     sentence: `the time limits of ${name} add up to more than its TTL: where each call takes as long as it may, ${late.name} is under way ${seconds(late.afterMs)} after it got the lock, and its key lives for ${seconds(ttlMs)}`,
     fix: 'one time limit for all of the work, which is shorter than the TTL, or an extension while the work goes on',
+    brings: [],
+    property: 'mutual-exclusion',
+    isShown: true,
+  };
+}
+
+/** Of a function, after its name: a program that it starts may take longer than its TTL. */
+export function programExceedsTtl(name: string, program: string, ttlMs: number): Defect {
+  return {
+    id: 'work-outlasts-ttl',
+    sentence: `${name} starts ${program} under the lock and sets no time limit for it (timeout, signal, kill), and its key lives for ${seconds(ttlMs)} and is not extended: a program that takes longer goes on when another process has the lock, and both work`,
+    fix: 'extend the key while the program runs, or end the program before the TTL is over (timeout, or an AbortSignal)',
     brings: [],
     property: 'mutual-exclusion',
     isShown: true,
@@ -331,6 +355,24 @@ export function keyTooNarrow(name: string, key: string, locks: readonly string[]
     id: 'locks-apart',
     sentence: `two calls of ${name} both read ${key} and store a new value, but take different locks for it (${locks.join(' and ')}), as its lock is named after ${after} too: while one is between reading and storing, the other changes the value, and that change is overwritten`,
     fix: `name the lock after the data alone (${key}), without ${after}; or change the value by one atomic command or script that reads it itself`,
+    brings: [],
+    property: 'mutual-exclusion',
+    isShown: true,
+  };
+}
+
+/**
+ * Two calls that spell a name otherwise take two locks for one thing.
+ *
+ * @param name - Of the function.
+ * @param used - What both use under their locks.
+ * @param locks - Of both calls.
+ */
+export function spelledApart(name: string, used: string, locks: readonly string[]): Defect {
+  return {
+    id: 'locks-apart',
+    sentence: `two calls of ${name} whose names differ only in case (lower and upper) use the same data (${used}), but take different locks for it (${locks.join(' and ')}): its lock is named after the name as it is given, and the data after that in one case, so that both work on it at the same time`,
+    fix: 'bring the name into one case before the lock is asked for, and name the lock after that',
     brings: [],
     property: 'mutual-exclusion',
     isShown: true,

@@ -80,13 +80,23 @@ function jsonFor(sources: readonly SourceFile[]): string {
   ]);
 }
 
-const READS = /^(?:m?get|hm?get|hgetall|lrange|smembers)$/;
+const READS = /^(?:m?get|hm?get|hgetall|lrange|smembers|b?lmove|b?[lr]pop|b?rpoplpush)$/;
 
 function storing([verb = '', key = '', ...fields]: readonly string[], value: string, object: object): Stored {
   switch (verb.toLowerCase()) {
     case 'get':
     case 'mget':
       return [key, ...fields].map((it) => ['SET', it, value]);
+    case 'lmove':
+    case 'blmove':
+    case 'lpop':
+    case 'rpop':
+    case 'rpoplpush':
+    case 'brpoplpush':
+      return [['RPUSH', key, value]];
+    case 'blpop':
+    case 'brpop':
+      return [['RPUSH', key, value]];
     case 'lrange':
       return [['RPUSH', key, value, value]];
     case 'smembers':
@@ -152,11 +162,15 @@ function sampleOf(
   if (/^boolean\b/.test(type)) return /active|enabled|open|valid|available|allowed/i.test(name);
   if (fields.length > 0) return Object.fromEntries(fields.map((it) => [it.name, sampleOf(it, text, time)]));
   if (uses(String.raw`(?:Date\.parse|new Date)\(`) !== null) return time;
+  if (IS_URL.test(name)) return URL_OF_DATA;
   if (/^string\b/.test(type)) return isInstant(name) ? time : 'a';
   if (uses('', String.raw`\??\.(?:length|push|map|filter|find|some|every|includes|slice|forEach)\b`) !== null)
     return [];
   return uses('', String.raw`\??\.(?:trim|toUpperCase|toLowerCase|split|startsWith)\b`) !== null ? 'a' : number;
 }
+
+const IS_URL = /^(?:url|uri|href|link|callback)$|(?:Url|URL|Uri|Href)$/;
+const URL_OF_DATA = 'https://other.example/a';
 
 function isInstant(name: string): boolean {
   return /(?:At|[uU]ntil|[dD]ate|[eE]xpir(?:y|es))$/.test(name);

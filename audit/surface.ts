@@ -28,6 +28,8 @@ const OPENS =
 const SHARES = /read|shared/i;
 const EXCLUDES = /write|exclusive/i;
 const LESS_SHARED = 15;
+/** What is tried after all else. */
+const LAST = -100;
 const OF_CLASS = 60;
 /** What its functions call, where their own names do not say it. */
 const CALLS_SHARED = /\.\w*(?:Shared?|Reader|ReadLock)\w*\(/;
@@ -158,9 +160,13 @@ export class Surface {
       object !== null || this.shapes.of(functions.get(name) as Callable, name).parameters.length > 0;
     const extenders = names.filter((name) => EXTENDS.test(name) && mayExtend(name));
     for (const [name, it] of functions) {
-      if (givers.includes(name) || name.startsWith('#')) continue;
+      if (name.startsWith('#')) continue;
       const shown = takerIn({ take: name, path: object?.path ?? [] });
       const shape = this.shapes.of(it, shown);
+      if (givers.includes(name)) {
+        this.noteChange({ name, shown, shape, path: pathOf(name), depth }, object);
+        continue;
+      }
       // What refreshes something else is handed that as work.
       if (hasOthers && extenders.includes(name) && !hasRole(shape.parameters, 'work')) continue;
       const isSetter = object !== null && setsName(shape);
@@ -198,6 +204,14 @@ export class Surface {
       if (named === undefined)
         this.found[from + group.indexOf(other)] = { ...other, score: Math.min(other.score, score - LESS_SHARED) };
     }
+  }
+
+  /** Notes what releases by its name, and may change something under a lock of its own: `giveBack(seats)`. */
+  private noteChange({ name, path, shape }: Candidate, object: Owner | null): void {
+    const isHanded = hasRole(shape.parameters, 'held') || hasRole(shape.parameters, 'token');
+    if (shape.parameters.length === 0 || isHanded) return;
+    const plan = { path, take: object === null ? '' : name, give: null, extend: null, open: null };
+    this.found.push({ plan: { ...plan, use: 'handler' }, score: LAST, text: shape.text });
   }
 
   /** Notes the ways in which a function may be used. @returns Whether it runs work, and so makes nothing. */

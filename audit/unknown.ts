@@ -201,7 +201,7 @@ const IS_QUANTITY =
 
 /** How much of something has been used. */
 export const IS_USED: RegExp =
-  /^(?:uses|used|spent|taken|sold|booked|reserved|redeemed|attempts|tries|retries|failures|offset|cursor)$/i;
+  /^(?:uses|used|spent|taken|sold|booked|reserved|redeemed|attempts?|tries|retries|failures|offset|cursor)$/i;
 
 /** Runs what is handed to something of which nothing is known, as within a transaction. */
 async function runs(path: string, handed: AnyFunction, text: string): Promise<unknown> {
@@ -276,12 +276,16 @@ const ANSWER = {
   arrayBuffer: async () => new ArrayBuffer(1),
 };
 
+/** The same where it has not found what was asked for. */
+const NOT_FOUND = { ...ANSWER, ok: false, status: 404, statusText: 'Not Found' };
+
 /** Stands for a server of which nothing is known. To ask it to change something is work; to read from it is not. */
 export async function unknownFetch(input: string | URL | Request, init: RequestInit = {}): Promise<Response> {
   init.signal?.throwIfAborted();
   const { method } = input instanceof Request ? input : init;
   const isRead = /^(?:GET|HEAD)$/i.test(method ?? 'GET');
-  const ask = unknownValue(ANSWER, 'a', isRead ? 'fetch' : 'post') as typeof fetch;
+  const answer = isRead && !calls.finds ? NOT_FOUND : ANSWER;
+  const ask = unknownValue(answer, 'a', isRead ? 'fetch' : 'post') as typeof fetch;
   return ask(input instanceof Request ? input.url : String(input), init);
 }
 
