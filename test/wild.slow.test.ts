@@ -70,6 +70,8 @@ describe.each([
   ['twenty-ninth', 16],
   ['thirtieth', 16],
   ['thirty-first', 16],
+  ['thirty-second', 20],
+  ['thirty-third', 20],
 ] as const)('the %s set of locks as people write them', (set, count) => {
   const locks = locksOf(set);
 
