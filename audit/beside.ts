@@ -12,6 +12,7 @@ import { type Played, played } from './played.js';
 import { type Attempt, calm, delayed, REST_MS, rehearse, use } from './rehearsal.js';
 import { looksOnlyBefore } from './repeats.js';
 import type { Said } from './said.js';
+import { sharesWatch } from './shared-watch.js';
 import {
   DROPS_TTL,
   keyTooNarrow,
@@ -69,6 +70,7 @@ export async function functionDefects(subject: Runnable, plans: readonly Plan[])
       (await staleRead(own, plan)) ??
       (await ofOtherCalls(own, plan)) ??
       (await differsByCase(own, plan)) ??
+      (await sharesWatch(own, plan)) ??
       (await oppositeCalls(own, plan)) ??
       (await staleStore(own, plan)) ??
       (await ttlDropped(own, plan)) ??

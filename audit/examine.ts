@@ -5,7 +5,7 @@ import { isOwnWork } from './cases.js';
 import { claimIn } from './claims.js';
 import type { Defect } from './defect.js';
 import { isLostInFailover } from './failover.js';
-import { comparesTexts, type Fence, fencesOf, speaksOfFencing } from './fences.js';
+import { comparesTexts, drawsNumbers, type Fence, fencesOf } from './fences.js';
 import type { Hosts } from './hosts.js';
 import { mistakesAnswers } from './late-answers.js';
 import {
@@ -139,7 +139,7 @@ export async function examine(
       bare: bare ?? null,
       named: namedIn(bench, (how.fixedTtlMs === null ? bare : alone)?.trial?.ttlMs ?? Number.NaN),
       fences: await fencesOf(bench, hosts, known, ttlMs),
-      comparesTokens: speaksOfFencing(bench) && comparesTexts(bench.program.texts),
+      comparesTokens: drawsNumbers(bench) && comparesTexts(bench.program.texts),
       renewed: renewed ?? null,
       extended: extended ?? null,
       thrown: thrown ?? null,

@@ -85,6 +85,15 @@ const DRAWN_FIRST: Defect = {
 /** `local seen = redis.call('HGET', …)`, and the name. */
 const READ_IN_LUA = /\blocal\s+(\w+)\s*=\s*redis\.p?call\(\s*['"]h?get['"][^\n]*\)[^\S\n]*(?:$|\n|;)/gim;
 
+/** A number that is raised for each holder, by its usual names. */
+const RAISES = /\bincr(?:by)?\b/i;
+const RAISED = /epoch|generation|term|fenc|token|version|sequence|\bseq/i;
+
+/** Whether a file draws numbers that rise from holder to holder, by whatever name. */
+export function drawsNumbers(bench: Bench): boolean {
+  return speaksOfFencing(bench) || bench.program.texts.some((it) => RAISES.test(it) && RAISED.test(it));
+}
+
 /** Whether a script of a file compares two texts, where it means numbers. */
 export function comparesTexts(texts: readonly string[]): boolean {
   return texts.some((text) =>

@@ -63,6 +63,7 @@ export const FINDING_TITLES: Readonly<Record<string, string>> = {
   'seconds-as-ms': 'Seconds are handed to Redis as milliseconds.',
   'shared-state': "Acquisitions of one process share what ought to be each one's own.",
   'shared-value': 'All processes store the same value.',
+  'shared-watch': 'Calls of one process watch keys over one connection.',
   signal: 'Its signal tells of a lost lock when the call is over.',
   'silent-loss': 'Its work is not told in time that the lock could not be extended.',
   state: 'It is held without its key.',

@@ -2,17 +2,10 @@ import { current } from '../libraries/runtime/owner.js';
 import { isWork } from './called.js';
 import type { Defect } from './defect.js';
 import { refusesLate } from './fences.js';
+import { limitExceedsTtl, limitsExceedTtl, programExceedsTtl } from './limit-defects.js';
 import { nameOfPlan, type Plan } from './plan.js';
 import { type Attempt, calm, heldNow, REST_MS, rehearse, use, type Ways } from './rehearsal.js';
-import {
-  GIVES_UP_ALONE,
-  IS_DONE,
-  limitExceedsTtl,
-  limitsExceedTtl,
-  marksAsDone,
-  programExceedsTtl,
-  RELEASES_BESIDE,
-} from './shown-defects.js';
+import { GIVES_UP_ALONE, IS_DONE, marksAsDone, RELEASES_BESIDE } from './shown-defects.js';
 import type { Runnable } from './subject.js';
 import { CHANGES_DATA, markIn, touchesIn } from './touches.js';
 import { signalsIn } from './unknown.js';

@@ -79,6 +79,8 @@ export class Trial {
   private tell: () => void = () => {};
   /** The nodes to which it has sent a transaction that adds something. */
   readonly adds: Set<number> = new Set<number>();
+  /** The connections over which it has sent WATCH. */
+  readonly watchedOver: Set<object> = new Set<object>();
   /** What waits until the work is done; `null` where nothing is kept back. */
   kept: { readonly connections: Set<object>; readonly sends: (() => void)[] } | null = null;
   /** For how long what it sends at the end of its work was kept back: its client may have given that up meanwhile. */
@@ -102,6 +104,7 @@ export class Trial {
   /** @param connection - Over which it goes out, where it is known. */
   heard(said: Said, connection?: object): void {
     this.sent.push(said);
+    if (said.verb === 'watch' && connection !== undefined) this.watchedOver.add(connection);
     if (said.operation === 'acquire' && said.value !== null && !(this.isHeld && this.isGranted)) {
       if (this.isBeforeLock(said)) {
         this.setsBefore ||= this.key !== null;

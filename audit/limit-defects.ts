@@ -1,0 +1,45 @@
+import type { Defect } from './defect.js';
+import { seconds } from './words.js';
+
+/* Work that may take longer than its TTL, by its time limits or because it has none. */
+
+/** Of a function, after its name: its time limits let it call something so long after it was granted its lock, ms. */
+export function limitsExceedTtl(
+  name: string,
+  ttlMs: number,
+  late: { readonly name: string; readonly afterMs: number },
+): Defect {
+  return {
+    id: 'work-outlasts-ttl',
+    sentence: `the time limits of ${name} add up to more than its TTL: where each call takes as long as it may, ${late.name} is under way ${seconds(late.afterMs)} after it got the lock, and its key lives for ${seconds(ttlMs)}`,
+    fix: 'one time limit for all of the work, which is shorter than the TTL, or an extension while the work goes on',
+    brings: [],
+    property: 'mutual-exclusion',
+    isShown: true,
+  };
+}
+
+/** Of a function, after its name: a program that it starts may take longer than its TTL. */
+export function programExceedsTtl(name: string, program: string, ttlMs: number): Defect {
+  return {
+    id: 'work-outlasts-ttl',
+    sentence: `${name} starts ${program} under the lock and sets no time limit for it (timeout, signal, kill), and its key lives for ${seconds(ttlMs)} and is not extended: a program that takes longer goes on when another process has the lock, and both work`,
+    fix: 'extend the key while the program runs, or end the program before the TTL is over (timeout, or an AbortSignal)',
+    brings: [],
+    property: 'mutual-exclusion',
+    isShown: true,
+  };
+}
+
+/** Of a function, after its name: one call may take longer than its TTL, and the work goes on after it. */
+export function limitExceedsTtl(
+  name: string,
+  ttlMs: number,
+  call: { readonly name: string; readonly limitMs: number },
+): Defect {
+  return {
+    ...limitsExceedTtl(name, ttlMs, { name: call.name, afterMs: call.limitMs }),
+    sentence: `the time limit of ${call.name} is longer than the TTL: it may take ${seconds(call.limitMs)}, the key lives for ${seconds(ttlMs)}, and ${name} goes on with its work after that, without a look whether it still has the lock`,
+    fix: 'a time limit for all of the work that is shorter than the TTL, or an extension while the work goes on',
+  };
+}

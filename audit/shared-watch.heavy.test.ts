@@ -1,0 +1,47 @@
+import { expect, it } from 'vitest';
+import { idsOf } from './testing/audited.js';
+
+/** Claims a door for a truck by WATCH, over a connection that `taken` gives. */
+const doors = (taken: string, done = ''): string => `import { Redis } from 'ioredis';
+const redis = new Redis(process.env.REDIS_URL!);
+export class Doors {
+  async assign(door: string, truck: string): Promise<boolean> {
+    const own = ${taken};
+    try {
+      await own.watch('door:' + door);
+      if ((await own.get('door:' + door)) !== null) { await own.unwatch(); return false; }
+      return (await own.multi().set('door:' + door, truck, 'EX', 3_600).exec()) !== null;
+    } finally { ${done} }
+  }
+}`;
+
+it('finds a claim that watches over the one connection of its process', async () => {
+  expect(await idsOf(doors('redis'))).toEqual(['shared-watch']);
+});
+
+it('lets pass one with a connection of its own', async () => {
+  expect(await idsOf(doors('redis.duplicate()', 'own.disconnect();'))).toEqual([]);
+});
+
+/** Hands out a number with each lock, and compares it by \`compared\` as it stores. */
+const snapshots = (compared: string): string => `import { randomUUID } from 'node:crypto';
+import type { Redis } from 'ioredis';
+const LOCK = "if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', 30000) then return 0 end return redis.call('INCR', KEYS[2])";
+const UNLOCK = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+const STORE = \`local stored = redis.call('HGET', KEYS[1], 'epoch')
+if stored and \${'${compared}'} then return 0 end
+redis.call('HSET', KEYS[1], 'epoch', ARGV[1], 'world', ARGV[2])
+return 1\`;
+export async function snapshot(redis: Redis, shard: string, world: string): Promise<void> {
+  const [key, token] = ['shard:' + shard, randomUUID()];
+  const epoch = Number(await redis.eval(LOCK, 2, key, key + ':epoch', token));
+  if (epoch === 0) return;
+  try {
+    await redis.eval(STORE, 1, key + ':world', epoch, world);
+  } finally { await redis.eval(UNLOCK, 1, key, token); }
+}`;
+
+it('finds a script that compares the numbers of holders as texts, whatever these are called', async () => {
+  expect(await idsOf(snapshots('stored > ARGV[1]'))).toEqual(['fencing-token']);
+  expect(await idsOf(snapshots('tonumber(stored) > tonumber(ARGV[1])'))).toEqual([]);
+});
