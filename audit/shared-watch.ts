@@ -16,10 +16,12 @@ const SOON_MS = 0.5;
 export async function sharesWatch({ bench, hosts, how }: Runnable, plan: Plan): Promise<Defect | null> {
   if (!bench.program.texts.some((it) => /\bwatch\(/i.test(it))) return null;
   const ttlMs = how.fixedTtlMs ?? TTL_MS;
-  const uses = [CONNECTED_MS, CONNECTED_MS + SOON_MS].map((atMs) => use(atMs, ttlMs, 1));
+  // What the first call of a process sends may wait for its connection: it is about something else.
+  const first = { ...use(10, ttlMs, 1), resources: ['b'] };
+  const uses = [first, ...[CONNECTED_MS, CONNECTED_MS + SOON_MS].map((atMs) => use(atMs, ttlMs, 1))];
   const schedule = calm(1, [uses], (CONNECTED_MS + REST_MS) * 1000);
   const attempts = await rehearse(bench, hosts, how, schedule, { naturally: true, apart: true, planOf: () => plan });
-  const [one, two] = attempts.map(({ trial }) => trial);
+  const [, one, two] = attempts.map(({ trial }) => trial);
   if (one == null || two == null || one.loops) return null;
   const isOneConnection = [...one.watchedOver].some((it) => two.watchedOver.has(it));
   return isOneConnection && watchesWithin(one, two) && watchesWithin(two, one) ? SHARES_WATCH : null;
