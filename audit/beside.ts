@@ -166,7 +166,8 @@ async function ofTwoCalls({ ttlMs, parts, plays }: TwoProcesses): Promise<Defect
   if (isRefused && getsIn(both) && !getsIn(await plays([10], [10 + ttlMs / 4]))) return RELEASES_REFUSED;
   const isExtended = both.some((it) => it?.trial?.sent.some(({ operation }) => operation === 'extend'));
   const late = keptLate(await plays([10], [100], isExtended ? 4 * ttlMs : 0.9 * ttlMs), ttlMs);
-  if (late !== null) return late;
+  // What goes on until it is told to stop is begun once in a process.
+  if (late !== null || first?.trial?.loops === true) return late;
   if (worksBeside(first, second, ttlMs / 2)) {
     // Readers, and what admits several, let those of other processes in, too.
     const [one, another] = await plays([10], [10 + ttlMs / 8]);

@@ -48,8 +48,10 @@ async function callsWith(
   const before: string[] = [];
   const held: Call[] = [];
   const heard = (given: readonly unknown[], name: string): void => {
-    if (heldNow(bench) === null) before.push(name);
-    else if (isWork(name)) held.push({ name, numbers: numbersIn(given) });
+    const isHeld = heldNow(bench) !== null;
+    if (isHeld && isWork(name)) held.push({ name, numbers: numbersIn(given) });
+    // What comes after a release belongs to the next lock, if there is one.
+    if (!isHeld && held.length === 0) before.push(name);
   };
   const number = (): number => (heldNow(bench) === null ? value : 1);
   await once(subject, plan, { heard, number });
@@ -58,5 +60,5 @@ async function callsWith(
 
 function numbersIn(given: readonly unknown[]): readonly number[] {
   const parts = given.flatMap((it) => (typeof it === 'object' && it !== null ? Object.values(it) : [it]));
-  return parts.filter((it) => typeof it === 'number');
+  return parts.filter((it) => typeof it === 'number' && !Number.isNaN(it));
 }

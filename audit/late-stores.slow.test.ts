@@ -58,3 +58,34 @@ export class Reminders {
 }`;
   expect(await idsOf(text)).toEqual([]);
 });
+
+/** Takes refunds from a list, each under the lock of its order; \`outside\` is read before that. */
+const refunds = (outside: string, inside: string, one = ''): string => `import { randomUUID } from 'node:crypto';
+import type { Redis } from 'ioredis';
+const UNLOCK = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+interface Orders { load(id: string): Promise<{ total: number }>; setTotal(id: string, cents: number): Promise<void> }
+export class Refunds {
+  constructor(private readonly redis: Redis, private readonly orders: Orders) {}
+  async run(stop: AbortSignal): Promise<void> {
+    for (const item of await this.redis.lrange('refunds:now', 0, -1)) await this.redis.lpush('refunds', item);
+    while (!stop.aborted) {
+      const item = await this.redis.blmove('refunds', 'refunds:now', 'RIGHT', 'LEFT', 5);
+      if (item === null) continue;
+      const [id = '', cents${one}] = item.split('/');
+      const [key, token] = ['refund:' + id, randomUUID()];
+      ${outside}
+      if ((await this.redis.set(key, token, 'PX', 60_000, 'NX')) !== 'OK') { await this.redis.lpush('refunds', item); continue; }
+      try {
+        ${inside}
+        await this.orders.setTotal(id, Number(total) + Number(cents));
+        await this.redis.lrem('refunds:now', 1, item);
+      } finally { await this.redis.eval(UNLOCK, 1, key, token); }
+    }
+  }
+}`;
+
+it('tells what a consumer reads under the lock of one message from what it reads before that of the next', async () => {
+  const reads = 'const { total } = await this.orders.load(id);';
+  expect(await idsOf(refunds('', reads))).toEqual([]);
+  expect(await idsOf(refunds(reads, '', " = '1'"))).toEqual(['reads-before-lock']);
+});

@@ -178,8 +178,13 @@ function madeOf({ exports, shapes, given }: Omit<Loaded, 'begun'>, className: st
   if (parameters.some(({ type }) => type === className)) return undefined;
   if (/\b(?:private|protected) constructor\b|\bextends\s+\w*Error\b/.test(text)) return undefined;
   const factory = factoryOf(it, shapes);
-  if (factory !== undefined && parameters.some((one) => /\bSocket\b/.test(one.type))) return factory.call(it);
+  if (factory !== undefined && parameters.some(isSocket)) return factory.call(it);
   return Reflect.construct(it, argumentsFor(parameters, atFirst(given)));
+}
+
+/** A connection that a client is made of: by its type, or where it has none by its name. */
+function isSocket({ name, type }: Parameter): boolean {
+  return /\bSocket\b/.test(type) || (type === '' && /^_?(?:socket|sock|conn|connection|stream)$/.test(name));
 }
 
 /** The method of a class itself that makes one, and needs no argument: `fromEnv`. */

@@ -178,3 +178,32 @@ it('does what is done where a server has not found something, with a majority of
   expect(await idsOf(making('answers'))).toEqual(['no-majority']);
   expect(await idsOf(making('nodes'))).toEqual([]);
 });
+
+it('hands over a client that a file makes of a connection, though nothing says its type', async () => {
+  const text = `import net from 'node:net';
+import { once } from 'node:events';
+export class Resp {
+  #waiting = [];
+  static async connect(host = process.env.REDIS_HOST, port = Number(process.env.REDIS_PORT)) {
+    const socket = net.connect({ host, port });
+    await once(socket, 'connect');
+    return new Resp(socket);
+  }
+  constructor(socket) {
+    this.socket = socket;
+    socket.on('data', (it) => this.#waiting.shift()?.(/^[$]\\d+\\r\\n(.*)\\r\\n/.exec(String(it))?.[1] ?? String(it).slice(1, -2)));
+  }
+  send(...words) {
+    return new Promise((resolve) => {
+      this.#waiting.push(resolve);
+      this.socket.write('*' + words.length + '\\r\\n' + words.map((it) => '$' + String(it).length + '\\r\\n' + it + '\\r\\n').join(''));
+    });
+  }
+}
+export async function plan(redis, aisle, repo) {
+  const [key, token] = ['aisle:' + aisle, String(Math.random())];
+  if ((await redis.send('SET', key, token, 'NX', 'PX', 20_000)) !== 'OK') return;
+  try { await repo.save(aisle); } finally { if ((await redis.send('GET', key)) === token) await redis.send('DEL', key); }
+}`;
+  expect((await audited(text, 0, 'plan.mjs')).ids).toEqual(['two-step-release']);
+});

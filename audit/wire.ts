@@ -49,6 +49,8 @@ export class Trial {
   private extensionMs: number | null = null;
   /** What was extended last is the key of the lock, and not another one. */
   private isOwnExtension = false;
+  /** What extended it last is the command by which it was acquired. */
+  private asksAgain = false;
   /** How many commands were sent before each call of a function that is not known, as one that does the work. */
   readonly worksAfter: number[] = [];
   /** By which names these were found: all of them, and those that were called after it has asked. */
@@ -116,7 +118,11 @@ export class Trial {
     }
     this.isAnew ||= this.loops && this.isHeld && said.operation === 'acquire' && said.key === this.key;
     if (said.operation === 'release' && said.key === this.key) this.offer?.deletedOn.add(said.node);
-    if (said.operation === 'extend') this.isOwnExtension = said.words.includes(this.key ?? '');
+    if (said.operation === 'extend') {
+      this.isOwnExtension = said.words.includes(this.key ?? '');
+      // Who asks in each round by the command by which it has acquired acquires anew.
+      this.asksAgain = this.sent.some((it) => it.atMs <= this.grantedMs && String(it.words) === String(said.words));
+    }
     if (said.operation === 'extend' && said.key === this.key) {
       this.extensions++;
       this.extensionMs = said.ttlMs;
@@ -165,8 +171,7 @@ export class Trial {
 
   answered(node: number, operation: Said['operation'], answer: Answer, nowMs: number): void {
     if (operation === 'extend' && answer === 'yes' && this.isGranted && this.isOwnExtension && !this.isAnew) {
-      // What was kept back is late by that alone.
-      this.isRevived ||= this.keptForMs === 0 && nowMs > this.untilMs + LATE_MS;
+      this.isRevived ||= !this.asksAgain && nowMs > this.untilMs + LATE_MS;
       this.untilMs = nowMs + Math.max(this.extensionMs ?? 0, this.ttlMs ?? Number.POSITIVE_INFINITY);
     }
     // What extends where the key is its own may have set it.
