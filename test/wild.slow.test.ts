@@ -72,6 +72,7 @@ describe.each([
   ['thirty-first', 16],
   ['thirty-second', 20],
   ['thirty-third', 20],
+  ['thirty-fourth', 20],
 ] as const)('the %s set of locks as people write them', (set, count) => {
   const locks = locksOf(set);
 
