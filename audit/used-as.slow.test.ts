@@ -157,7 +157,7 @@ export async function renewCertificate(redis: Redis, domain: string, acme: { ord
     'renewCertificate (lock.ts:7) does its own work under the lock',
   ],
   [
-    'whose work is called for each job of a queue that is empty',
+    'whose work is called for each job of a queue, as one is put into that',
     `${TAKES}
 export async function drain(redis: Redis, tenant: string, handle: (job: string) => Promise<void>) {
   const held = await take(redis, 'jobs:' + tenant + ':lock', 9_000);
@@ -165,7 +165,7 @@ export async function drain(redis: Redis, tenant: string, handle: (job: string) 
   for (let job = await redis.rpop('jobs:' + tenant); job !== null; job = await redis.rpop('jobs:' + tenant)) await handle(job);
   await redis.eval(UNLOCK, 1, held.key, held.token);
 }`,
-    'drain (lock.ts:7) does its own work under the lock',
+    'drain (lock.ts:7) runs work under the lock',
   ],
   [
     'in a function that a factory gives, which looks as if it released what the factory acquires',

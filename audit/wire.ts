@@ -49,6 +49,8 @@ export class Trial {
   private extensionMs: number | null = null;
   /** What was extended last is the key of the lock, and not another one. */
   private isOwnExtension = false;
+  /** The last two commands before it was granted: a script that is not known yet is sent twice. */
+  private acquiredBy: readonly string[] = [];
   /** What extended it last is the command by which it was acquired. */
   private asksAgain = false;
   /** How many commands were sent before each call of a function that is not known, as one that does the work. */
@@ -106,6 +108,7 @@ export class Trial {
   /** @param connection - Over which it goes out, where it is known. */
   heard(said: Said, connection?: object): void {
     this.sent.push(said);
+    if (!this.isGranted) this.acquiredBy = [this.acquiredBy[1] ?? '', String(said.words)];
     if (said.verb === 'watch' && connection !== undefined) this.watchedOver.add(connection);
     if (said.operation === 'acquire' && said.value !== null && !(this.isHeld && this.isGranted)) {
       if (this.isBeforeLock(said)) {
@@ -121,7 +124,7 @@ export class Trial {
     if (said.operation === 'extend') {
       this.isOwnExtension = said.words.includes(this.key ?? '');
       // Who asks in each round by the command by which it has acquired acquires anew.
-      this.asksAgain = this.sent.some((it) => it.atMs <= this.grantedMs && String(it.words) === String(said.words));
+      this.asksAgain = this.acquiredBy.includes(String(said.words));
     }
     if (said.operation === 'extend' && said.key === this.key) {
       this.extensions++;
