@@ -73,6 +73,7 @@ describe.each([
   ['thirty-second', 20],
   ['thirty-third', 20],
   ['thirty-fourth', 20],
+  ['thirty-fifth', 20],
 ] as const)('the %s set of locks as people write them', (set, count) => {
   const locks = locksOf(set);
 
