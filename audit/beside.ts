@@ -8,7 +8,7 @@ import type { Bench } from './load.js';
 import { oppositeCalls } from './opposite.js';
 import { partDefect } from './parts.js';
 import { nameOfPlan, type Plan, type Understood, whereOf } from './plan.js';
-import { type Played, played } from './played.js';
+import { CALL_TTL_MS, CONNECTED_MS, GAP_MS, type Played, played } from './played.js';
 import { type Attempt, calm, delayed, REST_MS, rehearse, use } from './rehearsal.js';
 import { looksOnlyBefore } from './repeats.js';
 import type { Said } from './said.js';
@@ -41,14 +41,8 @@ interface Worked {
 const MOST_FUNCTIONS = 12;
 const MOST_PAIRS = 4;
 
-/** From one call to the next, ms. */
-const GAP_MS = 2_000;
-
 /** A value that differs when the same call comes so much later contains the time, ms. */
 const LATER_MS = 7;
-
-/** By then a client is connected, ms. */
-const CONNECTED_MS = 500;
 
 /** A command that is late is late by this share of the TTL of its lock. */
 const LATE_SHARE = 0.4;
@@ -102,7 +96,7 @@ async function uncommitted(subject: Runnable, plan: Plan): Promise<Defect | null
 
 /** Whether a function sets its key again without a TTL, where the lock by itself does not. */
 async function ttlDropped({ bench, hosts, how }: Runnable, plan: Plan): Promise<Defect | null> {
-  const ttlMs = how.fixedTtlMs ?? GAP_MS;
+  const ttlMs = how.fixedTtlMs ?? CALL_TTL_MS;
   const drops = async (of: Understood): Promise<boolean> => (await sentWhileHeld(bench, hosts, of, ttlMs)).dropsTtl;
   return how.plan.use !== 'handler' && (await drops({ ...how, plan })) && !(await drops(how)) ? DROPS_TTL : null;
 }
@@ -145,7 +139,7 @@ async function twoProcesses({ bench, hosts, how }: Runnable, plan: Plan): Promis
       const schedule = calm(1, uses, (6 * ttlMs + REST_MS) * 1000);
       return rehearse(bench, hosts, how, schedule, { naturally: true, takes, apart, planOf: () => plan });
     };
-  const [alone] = await playing(how.fixedTtlMs ?? GAP_MS)([10], []);
+  const [alone] = await playing(how.fixedTtlMs ?? CALL_TTL_MS)([10], []);
   const ttlMs = alone?.trial?.ttlMs ?? null;
   const parts = Math.max(1, alone?.trial?.calls.length ?? 0);
   return ttlMs === null || alone?.trial?.isGranted !== true ? null : { ttlMs, parts, plays: playing(ttlMs) };

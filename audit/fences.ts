@@ -47,8 +47,8 @@ export function speaksOfFencing({ program }: Bench): boolean {
   return program.sources.some(({ text }) => /fenc/i.test(text));
 }
 
-/** The version of a record that was read, handed to a call: `save(doc, doc.version)`. */
-const HANDS_VERSION = /\w\.(?:version|revision|rev|etag|_rev)\b\s*[,)](?!\s*=>)/;
+/** The version of a record that was read, handed to a call after what is stored: `save(doc, doc.version)`. */
+const HANDS_VERSION = /,\s*[\w.]+\.(?:version|revision|rev|etag|_rev)\s*[,)]/;
 
 /** Whether what a file stores its work in refuses who is late, by a fencing token or by the version that was read. */
 export function refusesLate(bench: Bench): boolean {
@@ -85,13 +85,9 @@ const DRAWN_FIRST: Defect = {
 /** `local seen = redis.call('HGET', …)`, and the name. */
 const READ_IN_LUA = /\blocal\s+(\w+)\s*=\s*redis\.p?call\(\s*['"]h?get['"][^\n]*\)[^\S\n]*(?:$|\n|;)/gim;
 
-/** A number that is raised for each holder, by its usual names. */
-const RAISES = /\bincr(?:by)?\b/i;
-const RAISED = /epoch|generation|term|fenc|token|version|sequence|\bseq/i;
-
 /** Whether a file draws numbers that rise from holder to holder, by whatever name. */
 export function drawsNumbers(bench: Bench): boolean {
-  return speaksOfFencing(bench) || bench.program.texts.some((it) => RAISES.test(it) && RAISED.test(it));
+  return speaksOfFencing(bench) || bench.program.texts.some((it) => /\bincr(?:by)?\b/i.test(it));
 }
 
 /** Whether a script of a file compares two texts, where it means numbers. */

@@ -32,7 +32,7 @@ it('finds work that goes on when its lock is lost, unless its store refuses what
 });
 
 /** Asks to lead in each round, and works by a script that compares the leader. */
-it('lets pass a leader that asks again in each round, and may lead anew', async () => {
+it('passes a leader that campaigns in each round, and may begin a new term', async () => {
   const text = `import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
 const ASK = \`local leader = redis.call('GET', KEYS[1])
@@ -57,6 +57,42 @@ export class Reminders {
   }
 }`;
   expect(await idsOf(text)).toEqual([]);
+});
+
+it('takes what the term of a leader stores for data, also where its process has been asked again', async () => {
+  const text = `import { randomUUID } from 'node:crypto';
+import { Redis } from 'ioredis';
+const EXTEND = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pexpire', KEYS[1], ARGV[2]) end return 0";
+interface Catalog { changedSince(cursor: string): Promise<{ docs: object[]; cursor: string }> }
+export class Reindexer {
+  private readonly id = randomUUID();
+  private readonly redis = new Redis(process.env.REDIS_URL!, { commandTimeout: 3_000 });
+  private term: AbortController | null = null;
+  private beating = false;
+  constructor(private readonly catalog: Catalog) { this.redis.on('error', () => {}); }
+  start(): void { setInterval(() => void this.beat(), 5_000); void this.beat(); }
+  private async beat(): Promise<void> {
+    if (this.beating) return;
+    this.beating = true;
+    try {
+      if (this.term !== null) {
+        if ((await this.redis.eval(EXTEND, 1, 'leader', this.id, 15_000)) !== 1) this.stepDown();
+      } else if ((await this.redis.set('leader', this.id, 'PX', 15_000, 'NX')) === 'OK') {
+        this.term = new AbortController();
+        void this.reindex(this.term.signal);
+      }
+    } catch { this.stepDown(); } finally { this.beating = false; }
+  }
+  private stepDown(): void { this.term?.abort(); this.term = null; }
+  private async reindex(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      const { docs, cursor } = await this.catalog.changedSince((await this.redis.get('cursor').catch(() => null)) ?? '0');
+      if (docs.length > 0 && !signal.aborted) await this.redis.set('cursor', cursor).catch(() => {});
+      else await new Promise((done) => setTimeout(done, 10_000));
+    }
+  }
+}`;
+  expect(await idsOf(text, 60)).toEqual([]);
 });
 
 /** Takes refunds from a list, each under the lock of its order; \`outside\` is read before that. */

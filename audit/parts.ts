@@ -178,9 +178,8 @@ async function waitsPastTtl(subject: Runnable, plan: Plan): Promise<Defect | nul
 const LONG_PROGRAMS =
   /^(?:ffmpeg|handbrake\w*|blender|pg_dump(?:all)?|pg_restore|mysqldump|mongodump|mongorestore|rsync|rclone|restic|borg|tar|terraform|ansible\w*|docker|podman|helm|npm|pnpm|yarn|make|cargo|gradlew?|mvn)$/i;
 
-/** What a program is started by, and what it is: a command, or the words of one. */
-const programIn = ([command]: readonly unknown[]): string =>
-  /^[^\s]*?([^\s/]+)(?=\s|$)/.exec(String(command))?.[1] ?? '';
+/** The name of the program in a command: `ffmpeg` of `/usr/bin/ffmpeg -i a`. */
+const programIn = ([command]: readonly unknown[]): string => /([^\s/]+)(?:\s|$)/.exec(String(command))?.[1] ?? '';
 
 /**
  * Whether a function starts a program that takes long, and nothing ends that: it has no time limit and no signal, and nobody kills it,

@@ -4,7 +4,11 @@ import { type Attempt, calm, REST_MS, rehearse, use } from './rehearsal.js';
 import type { Runnable } from './subject.js';
 
 /** What a call is given for a TTL where it is not fixed, ms. */
-const TTL_MS = 2_000;
+export const CALL_TTL_MS = 2_000;
+/** From one call to the next, ms: the first is over by then. */
+export const GAP_MS = 2_000;
+/** By then a client is connected, ms. */
+export const CONNECTED_MS = 500;
 
 /** A call of a function. */
 export interface Call {
@@ -24,7 +28,7 @@ export async function played(
   const lastMs = Math.max(...calls.map(({ atMs }) => atMs));
   const schedule = calm(
     1,
-    calls.map(({ atMs }) => [use(atMs, how.fixedTtlMs ?? TTL_MS, 1)]),
+    calls.map(({ atMs }) => [use(atMs, how.fixedTtlMs ?? CALL_TTL_MS, 1)]),
     (lastMs + REST_MS) * 1000,
   );
   const planOf = (process: string): Plan => calls[Number(process.slice(1)) - 1]?.plan ?? how.plan;

@@ -192,8 +192,7 @@ export class Program {
       if (CLIENTS.test(request)) takeTexts(namespace);
       const signs = /^(?:node:)?crypto$/.test(request) && signatureFor(this.texts) !== null;
       const stand = signs ? withOneSignature(namespace) : withoutEffects(request, namespace);
-      const stood = isBuiltin || request === 'bullmq' ? stand : namespace;
-      return { namespace: stood, exports: stood === namespace ? requireOr(request, from, namespace) : stood };
+      return { namespace: stand, exports: stand === namespace ? requireOr(request, from, namespace) : stand };
     } catch (error) {
       throw new InputError(`${name} imports ${request}, which cannot be loaded: ${firstLineOf(error)}`, {
         cause: error,

@@ -24,6 +24,11 @@ export interface Said {
   readonly words: readonly string[];
 }
 
+/** Whether it is a `SET` of a key that may or may not be there. */
+export function isUnconditional([verb = '', ...words]: readonly string[]): boolean {
+  return /^set$/i.test(verb) && !words.slice(2).some((it) => /^(?:nx|xx)$/i.test(it));
+}
+
 function optionAfter(words: readonly string[], name: string): number | null {
   const at = words.findIndex((it) => it.toLowerCase() === name);
   return at < 0 ? null : Number(words[at + 1]);

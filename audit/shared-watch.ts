@@ -1,21 +1,18 @@
 import type { Defect } from './defect.js';
 import type { Plan } from './plan.js';
+import { CALL_TTL_MS, CONNECTED_MS } from './played.js';
 import { calm, REST_MS, rehearse, use } from './rehearsal.js';
 import { SHARES_WATCH } from './shown-defects.js';
 import type { Runnable } from './subject.js';
 import type { Trial } from './wire.js';
 
-/** What a call is given for a TTL where it is not fixed, ms. */
-const TTL_MS = 2_000;
-/** By then a client is connected, ms. */
-const CONNECTED_MS = 500;
 /** From one call to the other, ms: the first has not had its first answer. */
 const SOON_MS = 0.5;
 
 /** Whether two calls of a process that are made at once watch keys over one connection: the EXEC of one ends the WATCH of the other. */
 export async function sharesWatch({ bench, hosts, how }: Runnable, plan: Plan): Promise<Defect | null> {
   if (!bench.program.texts.some((it) => /\bwatch\(/i.test(it))) return null;
-  const ttlMs = how.fixedTtlMs ?? TTL_MS;
+  const ttlMs = how.fixedTtlMs ?? CALL_TTL_MS;
   // What the first call of a process sends may wait for its connection: it is about something else.
   const first = { ...use(10, ttlMs, 1), resources: ['b'] };
   const uses = [first, ...[CONNECTED_MS, CONNECTED_MS + SOON_MS].map((atMs) => use(atMs, ttlMs, 1))];

@@ -1,15 +1,12 @@
 import type { Defect } from './defect.js';
 import { nameOfPlan, type Plan } from './plan.js';
-import { played } from './played.js';
+import { GAP_MS, played } from './played.js';
 import { spelledApart } from './shown-defects.js';
 import type { Runnable } from './subject.js';
 import type { Trial } from './wire.js';
 
 /** A name in the two cases. */
 const [LOWER, UPPER] = ['spelling', 'SPELLING'] as const;
-
-/** From one call to the other, ms: the first is over by then. */
-const GAP_MS = 2_000;
 
 const CHANGES_CASE = /\.to(?:Locale)?(?:Lower|Upper)Case\(/;
 

@@ -1,4 +1,5 @@
 import { isWork, nameOfCall } from './called.js';
+import { OTHER_URL } from './environment.js';
 import type { Bench, Stored } from './load.js';
 import type { Parameter } from './parameter.js';
 import type { SourceFile } from './shapes.js';
@@ -93,7 +94,6 @@ function storing([verb = '', key = '', ...fields]: readonly string[], value: str
     case 'rpop':
     case 'rpoplpush':
     case 'brpoplpush':
-      return [['RPUSH', key, value]];
     case 'blpop':
     case 'brpop':
       return [['RPUSH', key, value]];
@@ -162,15 +162,14 @@ function sampleOf(
   if (/^boolean\b/.test(type)) return /active|enabled|open|valid|available|allowed/i.test(name);
   if (fields.length > 0) return Object.fromEntries(fields.map((it) => [it.name, sampleOf(it, text, time)]));
   if (uses(String.raw`(?:Date\.parse|new Date)\(`) !== null) return time;
-  if (IS_URL.test(name)) return URL_OF_DATA;
+  if (IS_URL.test(name)) return `${OTHER_URL}/a`;
   if (/^string\b/.test(type)) return isInstant(name) ? time : 'a';
   if (uses('', String.raw`\??\.(?:length|push|map|filter|find|some|every|includes|slice|forEach)\b`) !== null)
     return [];
   return uses('', String.raw`\??\.(?:trim|toUpperCase|toLowerCase|split|startsWith)\b`) !== null ? 'a' : number;
 }
 
-const IS_URL = /^(?:url|uri|href|link|callback)$|(?:Url|URL|Uri|Href)$/;
-const URL_OF_DATA = 'https://other.example/a';
+const IS_URL = /^(?:url|uri|href|link)$|(?:Url|URL|Uri|Href)$/;
 
 function isInstant(name: string): boolean {
   return /(?:At|[uU]ntil|[dD]ate|[eE]xpir(?:y|es))$/.test(name);

@@ -3,7 +3,7 @@ import type { Answer } from '../core/index.js';
 import type { Meaning } from '../libraries/redis/meaning.js';
 import type { ProcessContext } from '../libraries/runtime/owner.js';
 import type { Asked, SentCommands, Tap } from '../libraries/tap.js';
-import { asCounted, isAdded, readCommand, type Said } from './said.js';
+import { asCounted, isAdded, isUnconditional, readCommand, type Said } from './said.js';
 
 /** What is taken of a TTL for work: clocks differ by a little, and who relies on the last of it relies on chance. */
 const USABLE_SHARE = 0.98;
@@ -123,7 +123,7 @@ export class Trial {
     if (said.operation === 'release' && said.key === this.key) this.offer?.deletedOn.add(said.node);
     if (said.operation === 'extend') {
       this.isOwnExtension = said.words.includes(this.key ?? '');
-      // Who asks in each round by the command by which it has acquired acquires anew.
+      // A leader that campaigns in each round by one command begins a new term, and revives no old one.
       this.asksAgain = this.acquiredBy.includes(String(said.words));
     }
     if (said.operation === 'extend' && said.key === this.key) {
@@ -212,11 +212,11 @@ export class Trial {
     return this.won?.value ?? this.latest;
   }
 
-  /** Whether a command sets guarded data while the lock is held: another key without a TTL, or whether or not that is there. */
+  /** Whether a command sets guarded data while the lock is held, or after it: another key without a TTL, or whether or not that is there. */
   hasBeside(words: readonly string[], { operation, keys, ttlMs, value }: Meaning): boolean {
     const isData = ttlMs === 0 || isUnconditional(words);
-    if (operation !== 'acquire' || !isData || this.ttlMs === null) return false;
-    const isOther = this.isGranted && this.key !== null && !keys.includes(this.key) && value !== this.value;
+    if (operation !== 'acquire' || !isData || this.ttlMs === null || Number.isNaN(this.grantedMs)) return false;
+    const isOther = this.key !== null && !keys.includes(this.key) && value !== this.value;
     return isOther && this.sent.some((it) => it.key === this.key && (it.ifNew || it.verb === 'script'));
   }
 
@@ -263,11 +263,6 @@ export function usable(ttlMs: number): number {
   return ttlMs * USABLE_SHARE - USABLE_LESS_MS;
 }
 
-/** Whether it is a `SET` of a key that may or may not be there. */
-function isUnconditional([verb = '', ...words]: readonly string[]): boolean {
-  return /^set$/i.test(verb) && !words.slice(2).some((it) => /^(?:nx|xx)$/i.test(it));
-}
-
 /** A script that sets a key or extends it offers a value for as long as it has not got the key. */
 function asOffer(meaning: Meaning, { isGranted }: Trial): Meaning {
   const { operation, script } = meaning;
@@ -276,7 +271,8 @@ function asOffer(meaning: Meaning, { isGranted }: Trial): Meaning {
 
 /** Listens to all processes of all runs. */
 export class Wire implements Tap {
-  private readonly trials = new WeakMap<ProcessContext, Trial>();
+  /** All of each process: the work of an earlier one may still store its data. */
+  private readonly trials = new WeakMap<ProcessContext, Trial[]>();
   private readonly byLock = new WeakMap<object, Trial>();
   private readonly calls = new AsyncLocalStorage<{ trial: Trial | null; readonly process: ProcessContext | null }>();
   /** Over which connection commands go out. */
@@ -297,7 +293,7 @@ export class Wire implements Tap {
   begin(process: ProcessContext, needed: number, keepsBack: boolean): Trial {
     const trial = new Trial(this.neededAtFirst ?? needed);
     if (keepsBack && !this.naturally) trial.kept = { connections: new Set(), sends: [] };
-    this.trials.set(process, trial);
+    this.trials.set(process, [...(this.trials.get(process) ?? []), trial]);
     const call = this.calls.getStore();
     if (call?.process === process) call.trial ??= trial;
     if (process.task) this.byLock.set(process.task, trial);
@@ -330,7 +326,7 @@ export class Wire implements Tap {
 
   /** The acquisition of the call that is under way, where calls are told apart; else the latest of the process. */
   trialOf(process: ProcessContext): Trial | null {
-    return this.ofCall(process) ?? this.trials.get(process) ?? null;
+    return this.ofCall(process) ?? this.trials.get(process)?.at(-1) ?? null;
   }
 
   private of(process: ProcessContext, lock: object | null): Trial | null {
@@ -353,7 +349,9 @@ export class Wire implements Tap {
   }
 
   isAside(words: readonly string[], meaning: Meaning, process: ProcessContext): boolean {
-    return this.isBefore(words) || this.of(process, process.task ?? null)?.hasBeside(words, meaning) === true;
+    const call = this.ofCall(process);
+    const trials = call === null ? (this.trials.get(process) ?? []) : [call];
+    return this.isBefore(words) || trials.some((it) => it.hasBeside(words, meaning));
   }
 
   private isBefore(words: readonly string[]): boolean {
