@@ -8,7 +8,7 @@ import { type Bench, textIn } from './load.js';
 import type { Understood } from './plan.js';
 import { type Attempt, calm, delayed, REST_MS, rehearse, use } from './rehearsal.js';
 import type { Said } from './said.js';
-import { forgetting, IS_DONE, LOSES_FAILED, LOSES_MESSAGE, marksBefore } from './shown-defects.js';
+import { forgetting, IS_DONE, LOSES_FAILED, LOSES_JOB, LOSES_MESSAGE, marksBefore } from './shown-defects.js';
 import type { Subject } from './subject.js';
 import { markIn } from './touches.js';
 import type { Trial } from './wire.js';
@@ -159,8 +159,18 @@ async function losesFailed(subject: Subject): Promise<readonly Defect[]> {
   const calls = failed.calls.filter((it) => GIVES_MESSAGE_BACK.test(it));
   if (calls.length > 0 && again.calls.length > 0 && again.calls.every((it) => ACKNOWLEDGES.test(it)))
     return failed.works.some((it) => isWork(it) && !calls.includes(it)) ? [LOSES_MESSAGE] : [];
+  const isSkipped = all[0]?.releaseError != null && all[1]?.error === null && !again.calls.some(isWork);
+  if (isSkipped && other?.calls.some(isWork) && isRetried(subject)) return [LOSES_JOB];
   const isFailed = (failed.status ?? 0) >= 500 && failed.works.some(isWork);
   return isFailed && hasSucceeded(again) && !again.calls.some(isWork) ? [LOSES_FAILED] : [];
+}
+
+/** How often BullMQ tries a job, where that is more than once: `attempts: 5`. */
+const TRIES_AGAIN = /\battempts\b["'`]?\s*:\s*(?:[2-9]|[1-9]\d+)\b/;
+
+/** Whether a function does the jobs of a worker of BullMQ that tries again what has failed. */
+function isRetried({ bench, how }: Subject): boolean {
+  return how.plan.take === 'process' && bench.program.texts.some((it) => TRIES_AGAIN.test(it));
 }
 
 /** Commands by which a message goes back to its queue. */

@@ -1,5 +1,5 @@
 import { current } from '../libraries/runtime/owner.js';
-import { isWork } from './called.js';
+import { isWork, nameOfCall } from './called.js';
 import type { Defect } from './defect.js';
 import { refusesLate } from './fences.js';
 import { limitExceedsTtl, limitsExceedTtl, programExceedsTtl } from './limit-defects.js';
@@ -110,13 +110,48 @@ async function inParts(
   return { attempt, parts, isTold };
 }
 
+/** So many elements has a list whose length nothing limits. */
+const MANY = 8;
+const LOOPS = /\bfor\s*(?:await\s*)?\(|\.forEach\(/;
+const LIMITS_LENGTH = /limit|batch|chunk|page|\bmax|\btake\b|\btop\b|\.slice\(/i;
+
+/** Whether its work goes through lists, and nothing limits their length. */
+function isUnbounded({ bench }: Runnable): boolean {
+  const { texts } = bench.program;
+  return texts.some((it) => LOOPS.test(it)) && !texts.some((it) => LIMITS_LENGTH.test(it));
+}
+
 /**
  * Whether a function begins with a part of its work when its TTL has passed, or has not ended it by then, where each part takes as long
- * as the time limit that it is given. What has none takes no time.
+ * as the time limit that it is given, or as many parts take almost as long. What has no limit takes no time.
  */
 async function exceedsTtl(subject: Runnable, plan: Plan): Promise<Defect | null> {
+  if (refusesLate(subject.bench)) return null;
+  const limits = new Map<string, number>();
+  const late = await lateWork(subject, plan, 1, async (name, signals) => {
+    const fromMs = nowMs();
+    await Promise.race(signals.map(aborted)).finally(() => limits.set(nameOfCall(name), nowMs() - fromMs));
+  });
+  if (late !== null || limits.size === 0 || !isUnbounded(subject)) return late;
+  return lateWork(subject, plan, MANY, async (name, signals) => {
+    const takesMs = NEAR * (limits.get(nameOfCall(name)) ?? 0);
+    await Promise.race([new Promise((resolve) => setTimeout(resolve, takesMs)), ...signals.map(aborted)]);
+  });
+}
+
+/**
+ * Work that a function is at when its TTL has passed.
+ *
+ * @param elements - Of each list of which nothing is known.
+ * @param takes - What a call takes that has a time limit.
+ */
+async function lateWork(
+  subject: Runnable,
+  plan: Plan,
+  elements: number,
+  takes: (name: string, signals: readonly AbortSignal[]) => Promise<void>,
+): Promise<Defect | null> {
   const { bench } = subject;
-  if (refusesLate(bench)) return null;
   /** Calls that are not awaited yet, with their limits. */
   const waiting: { readonly name: string; readonly signals: readonly AbortSignal[] }[] = [];
   const lates: { readonly name: string; readonly afterMs: number; readonly atMs: number }[] = [];
@@ -127,14 +162,18 @@ async function exceedsTtl(subject: Runnable, plan: Plan): Promise<Defect | null>
       lates.push({ name: name.replace(/^\./, ''), afterMs, atMs: nowMs() });
   };
   const heard = (given: readonly unknown[], name: string): void => {
-    waiting.push({ name, signals: isWork(name) ? signalsIn(given) : [] });
+    waiting.push({ name, signals: signalsIn(given) });
     look(name);
   };
-  const takes = async (): Promise<void> => {
+  const awaited = async (): Promise<void> => {
     const { name, signals } = waiting.shift() ?? { name: '', signals: [] };
-    if (signals.length > 0) await Promise.race(signals.map(aborted)).finally(() => look(name));
+    if (signals.length > 0) await takes(name, signals).finally(() => look(name));
   };
-  const { trial, held = null, leftMs = Number.NaN } = (await once(subject, plan, { heard, takes })) ?? {};
+  const {
+    trial,
+    held = null,
+    leftMs = Number.NaN,
+  } = (await once(subject, plan, { heard, takes: awaited, elements })) ?? {};
   const [late] = lates;
   // What comes after that is another call: a scheduler goes on when it has begun.
   if (late === undefined || held === null || late.atMs > leftMs) return null;

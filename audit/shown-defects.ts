@@ -43,6 +43,12 @@ export const LOSES_MESSAGE: Defect = {
     'it keeps its key when the work fails, and gives the message back: when the message is delivered again, it is taken for a duplicate and acknowledged, and the work is never done',
 };
 
+export const LOSES_JOB: Defect = {
+  ...LOSES_FAILED,
+  sentence:
+    'it sets its key before the job is done, and keeps it when the job fails: when the job is tried again, the key is there, the job is skipped, and it is never done',
+};
+
 /** What says that work is done. */
 export const IS_DONE: RegExp = /done|complete|success|finish|processed|handled/i;
 

@@ -250,9 +250,12 @@ export class Surface {
   }
 }
 
-/** Whether a function gives something that has the lock's functions, by what it takes and returns. */
-function makesByShape({ parameters, returnsFunction }: Shape, it: Callable): boolean {
-  if (returnsFunction === true && !isAsync(it)) return true;
+/** Starts a worker of BullMQ, which is handed the function that does a job. */
+const STARTS_WORKER = /\bnew (?:\w+\.)?Worker\s*[<(]/;
+
+/** Whether a function gives something that has the lock's functions, by what it takes, returns and starts. */
+function makesByShape({ parameters, returnsFunction, text }: Shape, it: Callable): boolean {
+  if ((returnsFunction === true && !isAsync(it)) || STARTS_WORKER.test(text)) return true;
   if (hasRole(parameters, 'client') && !hasRole(parameters, 'key')) return true;
   return hasRole(parameters, 'clients') || hasRole(parameters, 'urls');
 }

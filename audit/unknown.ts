@@ -190,7 +190,7 @@ export function unknownValue(
 
 /** What says of a thing that nothing can be done with it any more. */
 const IS_OVER =
-  /^(?:is)?(?:discontinued|deleted|removed|cancell?ed|closed|disabled|archived|expired|suspended|blocked|banned|revoked|frozen|soldOut|settled|paid|billed|invoiced|charged|refunded|shipped|sent|delivered|processed|handled)$/i;
+  /^(?:is)?(?:discontinued|deleted|removed|cancell?ed|closed|disabled|archived|expired|suspended|blocked|banned|revoked|rejected|withdrawn|frozen|inactive|unavailable|deactivated|paused|muted|unsubscribed|optedOut|bounced|soldOut|settled|paid|billed|invoiced|charged|refunded|shipped|sent|delivered|processed|handled|completed|done|finished)$/i;
 
 /** How many records a statement has changed. */
 const IS_COUNT = /^(?:rowCount|affectedRows|numAffectedRows|changedRows|modifiedCount|matchedCount|insertedCount)$/;

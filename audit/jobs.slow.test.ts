@@ -1,0 +1,71 @@
+import { expect, it } from 'vitest';
+import { audited, idsOf } from './testing/audited.js';
+
+const HEAD = `import { randomUUID } from 'node:crypto';
+import { Redis } from 'ioredis';
+const redis = new Redis(process.env.REDIS_URL!);
+`;
+
+/** Starts a worker whose jobs are done once, and tried so many times. */
+const grading = (attempts: string, failed: string): string => `${HEAD}
+import { Queue, Worker, type Job } from 'bullmq';
+const connection = { host: 'n0', port: 6379 };
+export const essays = new Queue('essays', { connection });
+export function hand(essayId: string) { return essays.add('grade', { essayId }, ${attempts}); }
+interface Grades { find(id: string): Promise<{ text: string; unsubscribed: boolean }>; save(id: string): Promise<void> }
+export async function startGrading(grades: Grades): Promise<void> {
+  new Worker('essays', async ({ data: { essayId } }: Job<{ essayId: string }>) => {
+    const key = 'essay:graded:' + essayId;
+    if ((await redis.set(key, randomUUID(), 'EX', 864_000, 'NX')) !== 'OK') return 'graded already';
+    try {
+      const essay = await grades.find(essayId);
+      if (essay.unsubscribed) return 'not wanted';
+      await grades.save(essayId);
+    } catch (error) { ${failed} }
+    return 'graded';
+  }, { connection });
+}`;
+const THRICE = '{ attempts: 3 }';
+
+it('finds a job that a worker skips when it is tried again, in a function that starts that worker', async () => {
+  const { ids, understood } = await audited(grading(THRICE, 'throw error;'));
+  expect(understood).toContain('startGrading.process (lock.ts) does its own work under the lock');
+  expect(ids).toEqual(['kept-on-error']);
+});
+
+it.each([
+  ['is tried once', '{ removeOnComplete: true }', 'throw error;'],
+  ['deletes its key when it fails', THRICE, 'await redis.del(key); throw error;'],
+  ['is no longer tried when it has failed', THRICE, "await redis.rpush('essays:failed', essayId);"],
+])('lets pass a job that %s', async (_, attempts, failed) => {
+  expect(await idsOf(grading(attempts, failed))).toEqual([]);
+});
+
+/** Does something for each of a list, in up to eight seconds each: \`list\` is what is asked for it, \`before\` comes first. */
+const copying = (list: string, before = ''): string => `${HEAD}
+const UNLOCK = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+interface Tracks { missing(label: string, most?: number): Promise<{ id: string }[]>; add(id: string, tags: string): Promise<void> }
+export async function tag(label: string, tracks: Tracks): Promise<void> {
+  const [key, token, from] = ['tag:' + label, randomUUID(), performance.now()];
+  if ((await redis.set(key, token, 'PX', 40_000, 'NX')) !== 'OK') return;
+  try {
+    for (const { id } of await ${list}) {
+      ${before}
+      try {
+        const answer = await fetch(process.env.TAGS_URL + '/' + id, { signal: AbortSignal.timeout(8_000) });
+        await tracks.add(id, await answer.text());
+      } catch (error) { console.error(id, error); }
+    }
+  } finally { await redis.eval(UNLOCK, 1, key, token); }
+}`;
+
+it('finds that the parts of a list take longer than the TTL together, though each has a time limit', async () => {
+  expect(await idsOf(copying('tracks.missing(label)'))).toEqual(['work-outlasts-ttl']);
+});
+
+it.each([
+  ['of a limited length', copying('tracks.missing(label, 4)', '// At most four: see the limit above.')],
+  ['that it leaves in time', copying('tracks.missing(label)', 'if (performance.now() - from > 25_000) break;')],
+])('lets pass a list %s', async (_, text) => {
+  expect(await idsOf(text)).toEqual([]);
+});
