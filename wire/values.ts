@@ -71,11 +71,31 @@ export interface StreamEntry {
   readonly fields: readonly string[];
 }
 
+/** An entry that a consumer of a group was given, and has not acknowledged. */
+export interface Pending {
+  readonly id: StreamId;
+  readonly consumer: string;
+  /** When it was given last, ms of the server's clock. */
+  readonly givenMs: number;
+  /** How often it was given. */
+  readonly times: number;
+}
+
+/** Consumers that share the entries of a stream. */
+export interface Group {
+  /** The last entry that one of them was given. */
+  last: StreamId;
+  /** In the order of their IDs. */
+  pending: readonly Pending[];
+  readonly consumers: Set<string>;
+}
+
 /** Entries in the order of their IDs. */
 export class Stream {
   entries: StreamEntry[] = [];
   /** Of all that were ever in it. */
   last: StreamId = { ms: 0n, seq: 0n };
+  readonly groups: Map<string, Group> = new Map();
 
   add(entry: StreamEntry): void {
     this.entries.push(entry);
@@ -109,6 +129,7 @@ export function copyOf(value: Value): Value {
     const stream = new Stream();
     stream.entries = [...value.entries];
     stream.last = value.last;
+    for (const [name, it] of value.groups) stream.groups.set(name, { ...it, consumers: new Set(it.consumers) });
     return stream;
   }
   if (value instanceof Hash) {

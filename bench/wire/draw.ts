@@ -79,6 +79,7 @@ const DRAWERS: Readonly<Record<string, (random: Random) => readonly string[]>> =
   minmax: (random) => [oneOf(random, ['MIN', 'max', 'min', 'MAX', 'mid'])],
   offset: (random) => [random() < 0.8 ? String(below(random, 40)) : oneOf(random, ['-1', 'x', '1.5'])],
   db: (random) => [oneOf(random, ['0', '0', '0', '1', '2', '-1', '16', 'x'])],
+  group: (random) => [oneOf(random, ['g', 'h'])],
   entryId: (random) => [
     oneOf(random, ['*', '*', '5', '5-1', '5-*', '7-3', '9-*', '9', '0-0', '0', '0-*', 'x', '1-x', '1-2-3']),
   ],

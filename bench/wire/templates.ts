@@ -80,6 +80,17 @@ export const TEMPLATES: readonly string[] = [
   'XADD log [NOMKSTREAM] [MAXLEN int|MAXLEN = 3|MINID entryId|MAXLEN ~ 1000] entryId member value',
   ...['XLEN log', 'XLEN key', 'XRANGE log edge edge [COUNT int]', 'XREVRANGE log edge edge [COUNT int]'],
   ...['XRANGE log - +', 'XDEL log entryId', 'XDEL log 5-1 7-3', 'XTRIM log MAXLEN int', 'XTRIM log MINID entryId'],
+  ...['XGROUP CREATE log group entryId [MKSTREAM]', 'XGROUP CREATE log group $', 'XGROUP CREATE key group 0'],
+  ...['XGROUP SETID log group entryId', 'XGROUP DESTROY log group', 'XGROUP CREATECONSUMER log group group'],
+  ...['XGROUP DELCONSUMER log group group', 'XGROUP NOPE log', 'XREAD [COUNT int] STREAMS log key entryId entryId'],
+  ...['XREAD [COUNT 1] STREAMS log 0', 'XREADGROUP GROUP group group [COUNT int] [NOACK] STREAMS log >'],
+  ...['XREADGROUP GROUP group group STREAMS log entryId', 'XREADGROUP GROUP group group STREAMS log key > >'],
+  ...['XACK log group entryId', 'XACK log group 5-1 7-3', 'XPENDING log group', 'XPENDING log group [IDLE 0] - + int'],
+  ...['XPENDING log group edge edge 3 group', 'XCLAIM log group group 0 entryId [IDLE 5] [FORCE] [JUSTID]'],
+  ...[
+    'XCLAIM log group group 100000 entryId [RETRYCOUNT 3]',
+    'XAUTOCLAIM log group group 0 edge [COUNT 1|COUNT 0|COUNT x] [JUSTID]',
+  ],
   'DEL log',
   ...['ZRANDMEMBER key 1000 [WITHSCORES]', 'MULTI', 'EXEC', 'EXEC', 'DISCARD', 'WATCH keys', 'UNWATCH'],
   ...[

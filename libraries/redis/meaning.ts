@@ -66,15 +66,19 @@ export function meaningOf(args: readonly string[], scripts: Scripts): Meaning {
 
 /** Of options that are there twice, the first counts. */
 function ofSet(key: string, value: string, args: readonly string[]): Meaning {
-  let [px, ex, isOld] = [0, 0, false];
+  let [px, ex, isOld, isNew, gets] = [0, 0, false, false, false];
   for (let place = args.length - 1; place > 2; place--) {
     const word = args[place]?.toLowerCase();
     if (word === 'px') px = place;
     else if (word === 'ex') ex = place;
     else if (word === 'xx') isOld = true;
+    else if (word === 'nx') isNew = true;
+    else if (word === 'get') gets = true;
   }
   const ttlMs = px > 0 ? Number(args[px + 1]) : ex > 0 ? 1000 * Number(args[ex + 1]) : 0;
-  return { operation: isOld ? 'extend' : 'acquire', keys: [key], value, ttlMs };
+  // `SET … NX GET` answers with the value that was there: with none where it has set the key.
+  const isInverted = isNew && gets ? { isInverted: true } : {};
+  return { operation: isOld ? 'extend' : 'acquire', keys: [key], value, ttlMs, ...isInverted };
 }
 
 const CALLS = (name: string): RegExp => new RegExp(`["']${name}["']`, 'i');

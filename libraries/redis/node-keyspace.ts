@@ -1,5 +1,5 @@
 import type { SimNode } from '../../sim/index.js';
-import { type Entry, KEEP, type Keyspace, NEVER, type Value } from '../../wire/index.js';
+import { type Entry, KEEP, type Keyspace, NEVER, Stream, type Value } from '../../wire/index.js';
 import { fromBytes, toBytes } from './bytes.js';
 import { Collections, textsOf } from './collections.js';
 
@@ -70,7 +70,9 @@ export class NodeKeyspace implements Keyspace {
   }
 
   store(key: string, value: Entry['value'], expiresAt: number): void {
-    if (typeof value !== 'string' && textsOf(value).length === 0) this.collections.begin(key, value);
+    // A stream may be empty; nothing else stays so.
+    const begins = typeof value !== 'string' && !(value instanceof Stream) && textsOf(value).length === 0;
+    if (begins) this.collections.begin(key, value);
     else this.storeAs(this.tokenFor(key, value, NO_TOKEN), key, value, expiresAt);
   }
 

@@ -3,7 +3,7 @@ import type { Call, Handler, Row } from '../command.js';
 import { Failure, fail, NO_REPLY, NULL_ARRAY, type Reply } from '../reply.js';
 import { SortedSet } from '../sorted-set.js';
 import { parseDouble } from '../text.js';
-import { List } from '../values.js';
+import { List, type Stream } from '../values.js';
 import { moveElement, pop, popFirst, type Several, type Side, severalAt, sideAt } from './lists.js';
 import { popScored, popScoredFirst, scoreReply } from './sorted-pops.js';
 
@@ -20,19 +20,19 @@ function until(text: string, { instance }: Call): number {
 }
 
 /** What a command that may wait finds, and what it answers when its time is over. */
-interface Wish {
+export interface Wish {
   readonly names: readonly string[];
   /** What it takes from: it waits on while a key holds something else. */
-  readonly source: typeof List | typeof SortedSet;
-  readonly timeout: string;
+  readonly source: typeof List | typeof SortedSet | typeof Stream;
+  /** When it gives up, µs of the node's clock. */
+  readonly untilUs: number;
   /** What the first of the keys has for it, `null` as long as there is nothing. */
   readonly find: (names: readonly string[], call: Call) => Reply;
   readonly nothing: Reply;
 }
 
 /** Answers at once, or has the connection wait. */
-function waitFor({ names, source, timeout, find, nothing }: Wish, call: Call): Reply {
-  const giveUpAt = until(timeout, call);
+export function waitFor({ names, source, untilUs, find, nothing }: Wish, call: Call): Reply {
   const found = find(names, call);
   if (found !== null) return found;
   if (call.isNested) return nothing;
@@ -40,14 +40,12 @@ function waitFor({ names, source, timeout, find, nothing }: Wish, call: Call): R
   const retry = (key: string): boolean => {
     const keys = instance.keyspace(session.database);
     if (!(keys.find(key)?.value instanceof source)) return false;
-    instance.push(
-      session,
-      attempt(() => find([key], { ...call, keys })),
-    );
-    return true;
+    const later = attempt(() => find([key], { ...call, keys }));
+    if (later !== null) instance.push(session, later);
+    return later !== null;
   };
   const giveUp = (): void => instance.push(session, nothing);
-  instance.wait(session, { database: session.database, keys: names, until: giveUpAt, retry, giveUp });
+  instance.wait(session, { database: session.database, keys: names, until: untilUs, retry, giveUp });
   return NO_REPLY;
 }
 
@@ -71,13 +69,19 @@ const blockingPop =
       }
       return null;
     };
-    return waitFor({ names, source: List, timeout: at(argv, argv.length - 1), find, nothing: NULL_ARRAY }, call);
+    return waitFor(
+      { names, source: List, untilUs: until(at(argv, argv.length - 1), call), find, nothing: NULL_ARRAY },
+      call,
+    );
   };
 
 function blockingMove(argv: readonly string[], sides: readonly [Side, Side], call: Call): Reply {
   const [from, to] = [at(argv, 1), at(argv, 2)];
   const find = (_: readonly string[], it: Call): Reply => moveElement(from, to, sides, it);
-  return waitFor({ names: [from], source: List, timeout: at(argv, argv.length - 1), find, nothing: null }, call);
+  return waitFor(
+    { names: [from], source: List, untilUs: until(at(argv, argv.length - 1), call), find, nothing: null },
+    call,
+  );
 }
 
 const blockingScored =
@@ -92,7 +96,10 @@ const blockingScored =
       }
       return null;
     };
-    return waitFor({ names, source: SortedSet, timeout: at(argv, argv.length - 1), find, nothing: NULL_ARRAY }, call);
+    return waitFor(
+      { names, source: SortedSet, untilUs: until(at(argv, argv.length - 1), call), find, nothing: NULL_ARRAY },
+      call,
+    );
   };
 
 const blockingSeveral =
@@ -100,7 +107,10 @@ const blockingSeveral =
   (argv, call) => {
     const several = severalAt(argv, 2, sides);
     const find = (names: readonly string[], it: Call): Reply => popFrom({ ...several, names }, it);
-    return waitFor({ names: several.names, source, timeout: at(argv, 1), find, nothing: NULL_ARRAY }, call);
+    return waitFor(
+      { names: several.names, source, untilUs: until(at(argv, 1), call), find, nothing: NULL_ARRAY },
+      call,
+    );
   };
 
 /** Commands that wait for a list or a sorted set. */

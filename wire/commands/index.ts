@@ -6,6 +6,7 @@ import { CLIENT } from './clients.js';
 import { CONNECTION } from './connection.js';
 import { EXPIRY } from './expiry.js';
 import { FUNCTION_CONTAINERS, FUNCTIONS } from './functions.js';
+import { GROUP_CONTAINER, GROUPS } from './groups.js';
 import { HASHES } from './hashes.js';
 import { ANY_KEYS, KEY_CONTAINERS } from './keys.js';
 import { LISTS } from './lists.js';
@@ -27,6 +28,7 @@ const TABLES = [
   CONNECTION,
   EXPIRY,
   FUNCTIONS,
+  GROUPS,
   HASHES,
   LISTS,
   PUBLISHING,
@@ -45,6 +47,7 @@ const CONTAINERS: readonly Command[] = [
   ...ADMIN_CONTAINERS,
   CLIENT,
   ...FUNCTION_CONTAINERS,
+  GROUP_CONTAINER,
   ...KEY_CONTAINERS,
   PUBSUB,
   ...SCRIPT_CONTAINERS,

@@ -5,7 +5,7 @@ import { fail, NULL_ARRAY, type Reply, SYNTAX, wrongArity } from '../reply.js';
 import { compareIds, Stream, type StreamEntry, type StreamId } from '../values.js';
 
 /*
- * Streams as a log: entries that are added, counted, read by range and trimmed. Groups of consumers, and waiting for entries, are omitted.
+ * Streams as a log: entries that are added, counted, read by range and trimmed. `groups.ts` has what waits for entries, and groups of consumers.
  */
 
 const INVALID_ID = fail('Invalid stream ID specified as stream command argument');
@@ -26,13 +26,14 @@ function partOf(text: string): bigint {
   return value;
 }
 
-/** @param sequence - Of an ID that is a time alone. */
-function idOf(text: string, sequence: bigint): StreamId {
+/** The ID in a text; throws where there is none. @param sequence - Of an ID that is a time alone. */
+export function idOf(text: string, sequence: bigint): StreamId {
   const [, ms = '', , own] = /^([^-]*)(-(.*))?$/.exec(text) ?? [];
   return { ms: partOf(ms), seq: own === undefined ? sequence : partOf(own) };
 }
 
-function textOf({ ms, seq }: StreamId): string {
+/** An ID as it is written. */
+export function textOf({ ms, seq }: StreamId): string {
   return `${ms}-${seq}`;
 }
 
@@ -61,6 +62,8 @@ function trimAt(argv: readonly string[], place: number): Trim | null {
 }
 
 const LIMIT_EXACT = fail('syntax error, LIMIT cannot be used without the special ~ option');
+const LIMIT_ALONE = fail('syntax error, LIMIT cannot be used without specifying a trimming strategy');
+const NEGATIVE_LIMIT = fail('The LIMIT argument must be >= 0.');
 const NEGATIVE = fail('The MAXLEN argument must be >= 0.');
 
 /** Removes what is too old, and says how many entries that were. */
@@ -93,6 +96,7 @@ const xadd: Handler = (argv, { keys, instance }) => {
   let place = 2;
   let makes = true;
   let trims: Trim | null = null;
+  let limit: number | null = null;
   for (;;) {
     const more = trimAt(argv, place);
     if (more !== null) {
@@ -102,13 +106,16 @@ const xadd: Handler = (argv, { keys, instance }) => {
       makes = false;
       place++;
     } else if (option(argv, place) === 'limit' && argv[place + 1] !== undefined) {
-      integer(at(argv, place + 1));
-      throw SYNTAX;
+      limit = integer(at(argv, place + 1));
+      place += 2;
     } else break;
   }
   const fields = argv.slice(place + 1);
   const text = at(argv, place);
   const isZero = text !== '*' && !text.endsWith('-*') && compareIds(idOf(text, 0n), ZERO) === 0;
+  if (text !== '*' && !isZero) idOf(text.endsWith('-*') ? text.slice(0, -2) : text, 0n);
+  if (limit !== null && limit < 0) throw NEGATIVE_LIMIT;
+  if (limit !== null && trims?.isExact !== false) throw limit > 0 && trims === null ? LIMIT_ALONE : LIMIT_EXACT;
   if (fields.length === 0 || fields.length % 2 > 0) throw wrongArity('xadd');
   if (isZero) throw NOT_ABOVE_ZERO;
   const key = at(argv, 1);
@@ -123,12 +130,13 @@ const xadd: Handler = (argv, { keys, instance }) => {
   return textOf(id);
 };
 
-function replyOf({ id, fields }: StreamEntry): Reply {
+/** An entry as it is answered. */
+export function replyOf({ id, fields }: StreamEntry): Reply {
   return [textOf(id), [...fields]];
 }
 
 /** An end of a range: an ID, `-` or `+`; after `(` it is not part of it. */
-function boundOf(text: string, isStart: boolean): StreamId {
+export function boundOf(text: string, isStart: boolean): StreamId {
   if (text === '-') return ZERO;
   if (text === '+') return { ms: MOST, seq: MOST };
   if (!text.startsWith('(')) return idOf(text, isStart ? 0n : MOST);
