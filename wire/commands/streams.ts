@@ -62,6 +62,7 @@ function trimAt(argv: readonly string[], place: number): Trim | null {
 }
 
 const LIMIT_EXACT = fail('syntax error, LIMIT cannot be used without the special ~ option');
+const NO_TRIM = fail('syntax error, XTRIM must be called with a trimming strategy');
 const LIMIT_ALONE = fail('syntax error, LIMIT cannot be used without specifying a trimming strategy');
 const NEGATIVE_LIMIT = fail('The LIMIT argument must be >= 0.');
 const NEGATIVE = fail('The MAXLEN argument must be >= 0.');
@@ -92,11 +93,18 @@ function idFor(text: string, stream: Stream, nowMs: number): StreamId {
   return id;
 }
 
-const xadd: Handler = (argv, { keys, instance }) => {
-  let place = 2;
-  let makes = true;
-  let trims: Trim | null = null;
-  let limit: number | null = null;
+/** What is said of trimming from a place on: the last of each option counts. */
+interface Options {
+  readonly trims: Trim | null;
+  /** Whether a stream is made where there is none. */
+  readonly makes: boolean;
+  readonly limit: number | null;
+  /** The place behind them. */
+  readonly next: number;
+}
+
+function optionsAt(argv: readonly string[], from: number): Options {
+  let [place, makes, trims, limit] = [from, true, null as Trim | null, null as number | null];
   for (;;) {
     const more = trimAt(argv, place);
     if (more !== null) {
@@ -107,15 +115,25 @@ const xadd: Handler = (argv, { keys, instance }) => {
       place++;
     } else if (option(argv, place) === 'limit' && argv[place + 1] !== undefined) {
       limit = integer(at(argv, place + 1));
+      if (limit < 0) throw NEGATIVE_LIMIT;
       place += 2;
-    } else break;
+    } else return { trims, makes, limit, next: place };
   }
+}
+
+/** A limit is for trims that are not exact. */
+function checkLimit({ limit, trims }: Options): void {
+  if (limit !== null && trims?.isExact !== false) throw limit > 0 && trims === null ? LIMIT_ALONE : LIMIT_EXACT;
+}
+
+const xadd: Handler = (argv, { keys, instance }) => {
+  const options = optionsAt(argv, 2);
+  const { trims, makes, next: place } = options;
   const fields = argv.slice(place + 1);
   const text = at(argv, place);
   const isZero = text !== '*' && !text.endsWith('-*') && compareIds(idOf(text, 0n), ZERO) === 0;
   if (text !== '*' && !isZero) idOf(text.endsWith('-*') ? text.slice(0, -2) : text, 0n);
-  if (limit !== null && limit < 0) throw NEGATIVE_LIMIT;
-  if (limit !== null && trims?.isExact !== false) throw limit > 0 && trims === null ? LIMIT_ALONE : LIMIT_EXACT;
+  checkLimit(options);
   if (fields.length === 0 || fields.length % 2 > 0) throw wrongArity('xadd');
   if (isZero) throw NOT_ABOVE_ZERO;
   const key = at(argv, 1);
@@ -180,8 +198,11 @@ const xdel: Handler = (argv, { keys }: Call) => {
 };
 
 const xtrim: Handler = (argv, { keys }) => {
-  const trims = trimAt(argv, 2);
-  if (trims === null || trims.next !== argv.length) throw SYNTAX;
+  const options = optionsAt(argv, 2);
+  const { trims, next } = options;
+  if (next !== argv.length || !options.makes) throw SYNTAX;
+  checkLimit(options);
+  if (trims === null) throw NO_TRIM;
   const stream = streamOf(keys.find(at(argv, 1)));
   const count = stream === null ? 0 : trim(stream, trims);
   if (count > 0) keys.changed(at(argv, 1));
