@@ -127,7 +127,8 @@ function argumentFor(parameter: Parameter, given: Given, isRelease: boolean): un
     case 'key':
       return keyFor(parameter, given, isRelease);
     case 'keys':
-      return [given.key];
+      // Of things, and not of names: what is done for each is done for more than one.
+      return parameter.type !== '' && parameter.fields.length > 0 ? elements(given.key) : [given.key];
     case 'keyOf':
       return () => given.key;
     case 'ttl':
@@ -248,7 +249,7 @@ function timeFor({ type }: Parameter): unknown {
 /** What reads as a text is one: what is sent to Redis, it is part of. */
 function unknownFor(parameter: Parameter): unknown {
   const { name, type } = parameter;
-  const required = type === '' ? requiredValue(name, 'a') : undefined;
+  const required = type === '' ? (requiredValue(name, 'a') ?? undefined) : undefined;
   if (required !== undefined) return required;
   const isText = /^string\b(?!\s*\[)/.test(type) || /prefix|namespace|version|region/i.test(name);
   return isText && !parameter.isFunction ? textFor(name, 'a') : unknownValue({}, 'a', name, parameter);

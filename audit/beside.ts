@@ -194,10 +194,12 @@ async function lostChanges(subject: Runnable, functions: readonly Plan[]): Promi
   return [];
 }
 
-/** The exported functions that do work of their own, each once. */
-function functionsIn(plans: readonly Plan[], { path, open = null, begin = [] }: Plan): readonly Plan[] {
+/** The exported functions that do work of their own, each once, and that which has the lock. */
+function functionsIn(plans: readonly Plan[], found: Plan): readonly Plan[] {
+  const { path, open = null, begin = [] } = found;
   const idOf = (it: Plan): string => JSON.stringify([it.path, it.take]);
-  const own = plans.filter((it) => it.use === 'handler' && it.path[0]?.kind === 'export');
+  const isOpen = (it: Plan): boolean => it.path[0]?.kind === 'export' || idOf(it) === idOf(found);
+  const own = plans.filter((it) => it.use === 'handler' && isOpen(it));
   const all = own.filter((it, i) => own.findIndex((other) => idOf(other) === idOf(it)) === i).slice(0, MOST_FUNCTIONS);
   const isBeside = (it: Plan): boolean => JSON.stringify(it.path) === JSON.stringify(path);
   return all.map((it) => ({ ...it, begin, open: isBeside(it) ? open : null }));

@@ -1,4 +1,5 @@
 import { EventEmitter } from 'node:events';
+import { isClass } from './handed-functions.js';
 import { type Modes, modesIn } from './modes.js';
 import type { Parameter } from './parameter.js';
 import type { Program } from './program.js';
@@ -88,14 +89,6 @@ function parsed(text: string): Shape | null {
     }
   }
   return null;
-}
-
-/** Whether it is made with `new`: a class, or a function that has methods. */
-export function isClass(it: unknown): it is Callable {
-  if (typeof it !== 'function') return false;
-  if (/^class\b/.test(Function.prototype.toString.call(it))) return true;
-  const methods: unknown = Reflect.get(it, 'prototype');
-  return typeof methods === 'object' && methods !== null && Object.keys(methods).length > 0;
 }
 
 /** What comes with Node is no part of a lock. */

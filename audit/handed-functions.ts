@@ -9,11 +9,11 @@ const RUNS =
 
 /** What keeps what it is handed, and calls it for each request, job or event. */
 const KEEPS =
-  /(?:^|\.)(?:get|post|put|patch|delete|all|use|route|handler?|process|work|consume|schedule|cron|every|job|command|action|add|define|register\w*|subscribe|on[A-Z]\w*|on|addListener|addEventListener)$/;
+  /(?:^|\.)(?:get|post|put|patch|delete|all|use|route|handler?|process|work|consume|schedule|scheduleJob|Cron|cron|every|job|command|action|add|define|register\w*|subscribe|on[A-Z]\w*|on|addListener|addEventListener)$/;
 
 /** Events of what is handed over itself. */
 const OF_ITSELF =
-  /^(?:error|close|end|finish|connect|disconnect|ready|reconnecting|exit|abort|data|drain|warning|SIG\w+|(?:before|un)\w+)$/;
+  /^(?:error|close|end|finish|connect|disconnect|ready|reconnecting|exit|abort|data|drain|warning|failed|completed|stalled|progress|drained|active|SIG\w+|(?:before|un)\w+)$/;
 
 /** The name of the first parameter of a function. */
 const FIRST = /^(?:async\s*)?(?:function\s*[\w$]*\s*)?\(?\s*([\w$]*)/;
@@ -44,13 +44,51 @@ export function becomesOf(
 /** Of each process, what was handed over for later since it was asked last. */
 const KEPT = new WeakMap<ProcessContext, Record<string, unknown>>();
 
-/** Notes a function that is handed over for later, by the name of what keeps it; the first of each name. */
-export function keep(path: string, it: unknown): void {
+/** Whether it is made with `new`: a class, or a function that has methods. */
+export function isClass(it: unknown): it is (...given: readonly unknown[]) => unknown {
+  if (typeof it !== 'function') return false;
+  if (/^class\b/.test(Function.prototype.toString.call(it))) return true;
+  const methods: unknown = Reflect.get(it, 'prototype');
+  return typeof methods === 'object' && methods !== null && Object.keys(methods).length > 0;
+}
+
+/** What is called for each message, request or firing, by the name under which it is handed over: `{ eachMessage }`. */
+const HANDLERS: readonly string[] = ['handler', 'eachMessage', 'eachBatch', 'onTick', 'processor', 'handleMessage'];
+
+/** The last function that something is made with, or that is in what it is made with; `undefined` where there is none. */
+export function handlerIn(given: readonly unknown[]): unknown {
+  const parts = given.flatMap((it) =>
+    typeof it === 'object' && it !== null ? HANDLERS.map((name) => Reflect.get(it, name) as unknown) : [it],
+  );
+  return parts.findLast((it) => typeof it === 'function' && !isClass(it));
+}
+
+/** Whether a call has something be told of events. */
+export function listens(path: string, handed: unknown): boolean {
+  return handed !== undefined && /(?:^|\.)(?:on|once|addListener|addEventListener)$/.test(path);
+}
+
+/**
+ * Notes a function that is handed over for later, by the name of what keeps it, with the route where there is one; the first of each
+ * name.
+ */
+export function keep(path: string, it: unknown, about?: unknown): void {
   const { owner } = current;
   if (owner === null) return;
   const kept = KEPT.get(owner) ?? {};
-  kept[path.replace(/^.*\./, '')] ??= it;
+  const route = typeof about === 'string' && about.startsWith('/') ? ` ${about}` : '';
+  kept[path.replace(/^.*\./, '') + route] ??= it;
   KEPT.set(owner, kept);
+}
+
+/** What is handed over for later while a process does something, by name. */
+export async function keptBy<T>(
+  does: () => Promise<T>,
+): Promise<{ readonly result: T; readonly kept: Record<string, unknown> }> {
+  const { owner } = current;
+  if (owner !== null) KEPT.delete(owner);
+  const result = await does();
+  return { result, kept: (owner === null ? undefined : KEPT.get(owner)) ?? {} };
 }
 
 /**
@@ -60,13 +98,28 @@ export function keep(path: string, it: unknown): void {
  * @param isNothing - Whether nothing is known of what it gives.
  */
 export async function madeBy(call: () => unknown, isNothing: (made: unknown) => boolean): Promise<unknown> {
-  const { owner } = current;
-  if (owner !== null) KEPT.delete(owner);
-  const made = await call();
-  return made === undefined || isNothing(made) ? ((owner === null ? undefined : KEPT.get(owner)) ?? made) : made;
+  const { result: made, kept } = await keptBy(async () => call());
+  return (made === undefined || isNothing(made)) && Object.keys(kept).length > 0 ? kept : made;
 }
 
 /** Whether all methods of something keep what they are handed: an application, a router, a queue. */
 export function keepsHandlers(methods: readonly string[]): boolean {
   return methods.length > 0 && methods.every((it) => KEEPS.test(it));
+}
+
+/** Whether a call is that of a decorator: of a class, or of a part of one. */
+export function decorates(told: readonly unknown[]): boolean {
+  const [what, part] = told;
+  if (told.length === 1) return isClass(what);
+  return (
+    told.length === 3 &&
+    isPrototype(what) &&
+    (typeof part === 'string' || part === undefined) &&
+    !Array.isArray(told[2])
+  );
+}
+
+/** Whether a value is a class or its prototype, of which decorators are told. */
+function isPrototype(it: unknown): boolean {
+  return isClass(it) || (typeof it === 'object' && it !== null && Object.hasOwn(it, 'constructor'));
 }

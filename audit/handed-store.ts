@@ -3,6 +3,7 @@ import type { Defect } from './defect.js';
 import { once } from './parts.js';
 import { nameOfPlan, type Plan } from './plan.js';
 import { heldNow } from './rehearsal.js';
+import type { Said } from './said.js';
 import { STALE_READ } from './shown-defects.js';
 import type { Runnable } from './subject.js';
 
@@ -27,6 +28,7 @@ const STORES = /(?:^|\.)(?:set|update|save|store|put|write|replace)[^.]*$/i;
  */
 export async function staleStore(subject: Runnable, plan: Plan): Promise<Defect | null> {
   const [one, two] = [await callsWith(subject, plan, VALUES[0]), await callsWith(subject, plan, VALUES[1])];
+  if (one.isAsked) return null;
   for (const [i, { name, numbers }] of one.held.entries()) {
     const other = two.held[i];
     if (other?.name !== name) return null;
@@ -38,12 +40,15 @@ export async function staleStore(subject: Runnable, plan: Plan): Promise<Defect 
   return null;
 }
 
-/** What it calls before it has the lock, and while it has it, where what it reads before is this as a number. */
+/**
+ * What it calls before it has the lock, and while it has it, where what it reads before is this as a number, and whether it asks for the
+ * lock with that: a fencing token rises above what is stored.
+ */
 async function callsWith(
   subject: Runnable,
   plan: Plan,
   value: number,
-): Promise<{ readonly before: readonly string[]; readonly held: readonly Call[] }> {
+): Promise<{ readonly before: readonly string[]; readonly held: readonly Call[]; readonly isAsked: boolean }> {
   const { bench } = subject;
   const before: string[] = [];
   const held: Call[] = [];
@@ -54,8 +59,9 @@ async function callsWith(
     if (!isHeld && held.length === 0) before.push(name);
   };
   const number = (): number => (heldNow(bench) === null ? value : 1);
-  await once(subject, plan, { heard, number });
-  return { before, held };
+  const { trial } = (await once(subject, plan, { heard, number })) ?? {};
+  const isAsked = ({ operation, words }: Said): boolean => operation === 'acquire' && words.includes(String(value));
+  return { before, held, isAsked: trial?.sent.some(isAsked) ?? false };
 }
 
 function numbersIn(given: readonly unknown[]): readonly number[] {

@@ -29,7 +29,7 @@ const THRICE = '{ attempts: 3 }';
 
 it('finds a job that a worker skips when it is tried again, in a function that starts that worker', async () => {
   const { ids, understood } = await audited(grading(THRICE, 'throw error;'));
-  expect(understood).toContain('startGrading.process (lock.ts) does its own work under the lock');
+  expect(understood).toContain('startGrading.Worker (lock.ts) does its own work under the lock');
   expect(ids).toEqual(['kept-on-error']);
 });
 

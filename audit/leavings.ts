@@ -5,10 +5,18 @@ import { isOwnWork } from './cases.js';
 import type { Defect } from './defect.js';
 import type { Hosts } from './hosts.js';
 import { type Bench, textIn } from './load.js';
-import type { Understood } from './plan.js';
+import { takerIn, type Understood } from './plan.js';
 import { type Attempt, calm, delayed, REST_MS, rehearse, use } from './rehearsal.js';
 import type { Said } from './said.js';
-import { forgetting, IS_DONE, LOSES_FAILED, LOSES_JOB, LOSES_MESSAGE, marksBefore } from './shown-defects.js';
+import {
+  DROPS_BUSY,
+  forgetting,
+  IS_DONE,
+  LOSES_FAILED,
+  LOSES_JOB,
+  LOSES_MESSAGE,
+  marksBefore,
+} from './shown-defects.js';
 import type { Subject } from './subject.js';
 import { markIn } from './touches.js';
 import type { Trial } from './wire.js';
@@ -170,35 +178,60 @@ const TRIES_AGAIN = /\battempts\b["'`]?\s*:\s*(?:[2-9]|[1-9]\d+)\b/;
 
 /** Whether a function does the jobs of a worker of BullMQ that tries again what has failed. */
 function isRetried({ bench, how }: Subject): boolean {
-  return how.plan.take === 'process' && bench.program.texts.some((it) => TRIES_AGAIN.test(it));
+  return takerIn(how.plan) === 'Worker' && bench.program.texts.some((it) => TRIES_AGAIN.test(it));
 }
 
 /** Commands by which a message goes back to its queue. */
 const PUSHES = /^(?:[lr]push|zadd|xadd)$/;
+/** A stream gives its entries again when they have been pending for no longer than this, ms. */
+const PENDING_MS = 200_000;
 
 /**
- * Whether a message whose work has failed is put back into its list in Redis, and is dropped when it comes again: the key of the try
- * before is still there.
+ * Whether a message whose work has failed is dropped when it comes again, as the key of the try before is still there: a message that is
+ * put back into its list in Redis, or an entry of a stream that is not acknowledged.
  */
-async function losesPushedBack(subject: Subject): Promise<boolean> {
+async function losesAgain(subject: Subject): Promise<boolean> {
   const { bench, hosts, how, ttlMs } = subject;
-  if (!bench.stored.some(([verb]) => verb === 'RPUSH')) return false;
+  const isStream = bench.stored.some(([verb]) => verb === 'XADD');
+  if (!isStream && !bench.stored.some(([verb]) => verb === 'RPUSH')) return false;
   let isFirst = true;
   const takes = (): Promise<void> => {
     const fails = isFirst;
     isFirst = false;
     return fails ? Promise.reject(new Error('it failed')) : Promise.resolve();
   };
-  const schedule = calm(how.nodes, [[use(10, ttlMs, 1)]], 2 * REST_MS * 1000);
-  const [attempt] = await rehearse(bench, hosts, how, schedule, { naturally: true, takes });
+  const untilMs = isStream ? PENDING_MS : 2 * REST_MS;
+  const [attempt] = await rehearse(bench, hosts, how, calm(how.nodes, [[use(10, ttlMs, 1)]], untilMs * 1000), {
+    naturally: true,
+    takes,
+  });
   const trial = attempt?.trial;
   if (trial?.isGranted !== true || isFirst) return false;
   const { sent, key, calls, worksAfter } = trial;
-  const back = sent.findIndex(({ verb, atMs }) => PUSHES.test(verb) && atMs >= trial.grantedMs);
+  const back = sent.findIndex(({ verb, operation, key: own, atMs }) =>
+    isStream ? operation === 'acquire' && own === key : PUSHES.test(verb) && atMs >= trial.grantedMs,
+  );
   const again = sent.findIndex((it, i) => i > back && it.operation === 'acquire' && it.key === key);
-  if (back < 0 || again < 0 || sent.slice(0, back).some((it) => it.operation === 'release' && it.key === key))
+  if (back < 0 || again < 0 || sent.slice(0, again).some((it) => it.operation === 'release' && it.key === key))
     return false;
-  return !worksAfter.some((after, i) => after > again && isWork(calls[i] ?? ''));
+  const isDropped = !isStream || sent.some(({ verb }, i) => verb === 'xack' && i > again);
+  return isDropped && !worksAfter.some((after, i) => after > again && isWork(calls[i] ?? ''));
+}
+
+/** Whether an entry of a stream is acknowledged whose lock another process has: nobody does its work then. */
+async function dropsBusy(subject: Subject): Promise<boolean> {
+  const { bench, hosts, how, ttlMs, alone } = subject;
+  const { stored } = bench;
+  if (!how.releases || alone.trial?.key == null || !stored.some(([verb]) => verb === 'XADD')) return false;
+  bench.stored = [...stored, ['SET', alone.trial.key, 'another', 'PX', String(4 * ttlMs)]];
+  const schedule = calm(how.nodes, [[use(10, ttlMs, 1)]], (ttlMs + REST_MS) * 1000);
+  const [attempt] = await rehearse(bench, hosts, how, schedule, { naturally: true }).finally(() => {
+    bench.stored = stored;
+  });
+  const trial = attempt?.trial;
+  if (trial == null || trial.isGranted || trial.calls.some(isWork)) return false;
+  const asked = trial.sent.findIndex(({ operation, key }) => operation === 'acquire' && key === alone.trial?.key);
+  return asked >= 0 && trial.sent.some(({ verb }, i) => verb === 'xack' && i > asked);
 }
 
 /**
@@ -240,5 +273,6 @@ function forgetsDone({ bench, alone: { trial } }: Subject): readonly Defect[] {
 export async function requestDefects(subject: Subject): Promise<readonly Defect[]> {
   if (!isOwnWork(subject.how)) return [];
   const lost = await losesFailed(subject);
-  return [...(lost.length === 0 && (await losesPushedBack(subject)) ? [LOSES_MESSAGE] : lost), ...forgetsDone(subject)];
+  const again = lost.length === 0 && (await losesAgain(subject)) ? [LOSES_MESSAGE] : lost;
+  return [...again, ...((await dropsBusy(subject)) ? [DROPS_BUSY] : []), ...forgetsDone(subject)];
 }

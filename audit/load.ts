@@ -1,11 +1,11 @@
 import type { NodeAddress } from '../libraries/net/addresses.js';
 import { argumentsFor } from './arguments.js';
 import { callOf, type Target } from './call.js';
-import { type Callable, isClass, methodsOf, Shapes } from './callables.js';
+import { type Callable, methodsOf, Shapes } from './callables.js';
 import type { ClientMaker } from './clients.js';
 import { placesFor, queriesIn } from './environment.js';
 import type { Given } from './given.js';
-import { madeBy } from './handed-functions.js';
+import { isClass, madeBy } from './handed-functions.js';
 import type { Parameter } from './parameter.js';
 import type { Step } from './plan.js';
 import { type Exports, exportsOf, hasOwnConnections, insideOf, type Program } from './program.js';
@@ -91,6 +91,8 @@ export async function loadIn(bench: Bench, addresses: readonly NodeAddress[], is
 /** A function that connects, and gives what other functions of the file are handed as their client. */
 const CONNECTS =
   /^(?:connect|open|dial|create(?:Client|Connection|Redis|Socket)|(?:get|make|new)(?:Client|Connection))$/i;
+/** A client of Redis is connected, and not one of something else: `db.connect()`. */
+const REDIS_CONNECTS = /(?<!\b(?:db|pg|mongo\w*|mqtt|amqp\w*|nats|kafka|producer|consumer|net|tls))\.connect\(/i;
 /** What gives a client, by its name, if it needs no argument: `warehouseRedis`. */
 const GIVES_CLIENT = /(?:redis|valkey|client|connection)$/i;
 /** What gives a client commands of the file's own. */
@@ -114,10 +116,10 @@ function soon(made: () => Promise<unknown>): Promise<unknown> {
   return Promise.race([made(), new Promise((resolve) => setTimeout(resolve, CONNECTING_MS))]).catch(() => undefined);
 }
 
-/** Connects the clients that a file exports and does not connect itself: the program that imports it does. */
+/** Connects the clients that a file has and does not connect itself: the program that imports it does. */
 async function openClients({ texts }: Program, exports: Exports): Promise<void> {
-  if (texts.some((it) => /\.connect\(/.test(it))) return;
-  for (const [, it] of exportsOf(exports)) {
+  if (texts.some((it) => REDIS_CONNECTS.test(it))) return;
+  for (const [, it] of [...exportsOf(exports), ...Object.entries(insideOf(exports))]) {
     const { isOpen, connect } = Object(it) as { readonly isOpen?: unknown; readonly connect?: unknown };
     if (isOpen === false && typeof connect === 'function') await soon(async () => connect.call(it));
   }

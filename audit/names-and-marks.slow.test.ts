@@ -81,7 +81,7 @@ const MARK = "await redis.set(sent, '1', 'EX', 604800);";
 
 it('finds a mark that is stored before the work of a job, and stays when that fails', async () => {
   const { ids, understood } = await audited(mailing(MARK, ''));
-  expect(understood).toContain('worker.process');
+  expect(understood).toContain('Worker (lock.ts) does its own work');
   expect(ids).toEqual(['marks-undone']);
 });
 

@@ -10,6 +10,7 @@ export const FINDING_TITLES: Readonly<Record<string, string>> = {
   'counts-refused': 'An attempt that is refused stays counted as a holder.',
   'deletes-others': 'It deletes a key that another process has.',
   'done-before-guard': 'It does its work before it sets the key that guards it.',
+  'drops-busy': 'It acknowledges a message whose lock another process has.',
   'drops-ttl': 'It sets its key again without a TTL while it is held.',
   'extends-after-release': 'It goes on extending its key when its release has failed.',
   'extends-by-few': 'It takes an extension for done that fewer than a majority of its nodes have granted.',

@@ -1,4 +1,5 @@
 import type { Fault, LockPlan, Schedule } from '../scenarios/index.js';
+import { isWork } from './called.js';
 import type { Hosts } from './hosts.js';
 import type { Bench } from './load.js';
 import type { Understood } from './plan.js';
@@ -26,7 +27,8 @@ export async function inOutages(bench: Bench, hosts: Hosts, how: Understood, ttl
   // Half of an even number is where a majority is counted wrongly.
   for (const nodes of how.isOpen && how.nodes > 3 ? [how.nodes, how.nodes - 1] : [how.nodes]) {
     const [, attempt] = await plays(withoutNodes(nodes, ttlMs));
-    if (attempt !== undefined && (unreached === null || attempt.held !== null)) unreached = { attempt, nodes };
+    const goesOn = attempt?.held != null || (attempt?.trial?.calls.some(isWork) ?? false);
+    if (attempt !== undefined && (unreached === null || goesOn)) unreached = { attempt, nodes };
   }
   const believes = async (dead: number): Promise<boolean> => {
     const [attempt] = await plays(withDying(how, dead, ttlMs));

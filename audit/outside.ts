@@ -4,7 +4,6 @@ import fs from 'node:fs';
 import { Readable, Writable } from 'node:stream';
 import { promisify } from 'node:util';
 import { current } from '../libraries/runtime/owner.js';
-import { keep } from './handed-functions.js';
 import { calls, unknownValue } from './unknown.js';
 
 /*
@@ -26,40 +25,9 @@ export function withoutEffects(request: string, module: Module): Module {
   const name = request.replace(/^node:/, '');
   if (name === 'fs') return { ...module, ...files, promises, default: { ...fs, ...files, promises } };
   if (name === 'fs/promises') return { ...module, ...promises, default: promises };
-  if (name === 'bullmq') return { ...module, Worker: JobWorker, Queue: JobQueue, QueueEvents: JobQueue };
   if (name === 'child_process') return { ...module, ...programs, default: { ...childProcess, ...programs } };
   return module;
 }
-
-/** What stands for a worker of BullMQ: jobs come when its function is called. */
-class JobWorker extends EventEmitter {
-  readonly process: unknown;
-
-  constructor(_queue: string, process: unknown) {
-    super();
-    this.process = process;
-    keep('worker.process', process);
-  }
-}
-
-/** What stands for a queue of BullMQ: to add a job is work. */
-class JobQueue extends EventEmitter {}
-
-const OF_BOTH: readonly string[] = ['close', 'run', 'pause', 'resume', 'disconnect', 'waitUntilReady'];
-for (const name of OF_BOTH)
-  Object.defineProperty(JobWorker.prototype, name, { value: unknownValue({}, 'a', `worker.${name}`) });
-for (const name of [
-  ...OF_BOTH,
-  'add',
-  'addBulk',
-  'upsertJobScheduler',
-  'getJob',
-  'getJobs',
-  'getJobCounts',
-  'remove',
-  'drain',
-])
-  Object.defineProperty(JobQueue.prototype, name, { value: unknownValue({}, 'a', `queue.${name}`) });
 
 /** What newer versions of Node have, for files that were written for these. */
 export function provideNewer(): void {

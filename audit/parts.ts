@@ -8,7 +8,7 @@ import { type Attempt, calm, heldNow, REST_MS, rehearse, use, type Ways } from '
 import { GIVES_UP_ALONE, IS_DONE, marksAsDone, RELEASES_BESIDE } from './shown-defects.js';
 import type { Runnable } from './subject.js';
 import { CHANGES_DATA, markIn, touchesIn } from './touches.js';
-import { signalsIn } from './unknown.js';
+import { aborted, signalsIn } from './unknown.js';
 
 /** What a part of the work takes, and what one takes that goes on where another has failed, ms. */
 const PART_MS = 50;
@@ -336,12 +336,4 @@ async function marksUndone(subject: Runnable, plan: Plan): Promise<Defect | null
   };
   const failed = await once(subject, plan, { takes });
   return isFailed && mark(failed) === done ? marksAsDone(nameOfPlan(plan), done) : null;
-}
-
-/** Rejects when a signal aborts. */
-function aborted(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    if (signal.aborted) reject(signal.reason);
-    signal.addEventListener('abort', () => reject(signal.reason));
-  });
 }

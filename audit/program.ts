@@ -5,11 +5,14 @@ import { fileURLToPath } from 'node:url';
 import { compileFunction } from 'node:vm';
 import { createJiti, type Jiti } from 'jiti';
 import { InputError } from '../scenarios/input-error.js';
+import { keptBy } from './handed-functions.js';
 import { LATCH, noteLatch, withLatches } from './latches.js';
 import { provideNewer, withoutEffects } from './outside.js';
+import { standFor } from './packages.js';
 import { readSource, type Shape, type SourceFile } from './shapes.js';
 import { signatureFor, withOneSignature } from './signatures.js';
 import { takeTexts } from './texts.js';
+import { isUnknown } from './unknown.js';
 
 /** What a module exports. */
 export type Exports = Readonly<Record<string, unknown>>;
@@ -64,11 +67,18 @@ const PROCESS: NodeJS.Process = new Proxy(process, {
       return () => {
         throw new ProcessExit('the file ends its process');
       };
-    if (name === 'argv') return [...process.argv.slice(0, 2), ...ARGUMENTS];
+    if (name === 'argv') return process.argv.slice(0, 2);
+    // To end a program that it has started ends nothing here.
+    if (name === 'kill') return () => true;
     // Listeners of simulated processes would outlive them.
     if (name === 'on' || name === 'once') return () => PROCESS;
     return Reflect.get(target, name);
   },
+});
+
+/** The same for a script, which has arguments. */
+const SCRIPT: NodeJS.Process = new Proxy(PROCESS, {
+  get: (target, name) => (name === 'argv' ? [...target.argv, ...ARGUMENTS] : Reflect.get(target, name)),
 });
 
 /** A file with all that it imports. Packages are loaded once; its author's files once for each simulated process. */
@@ -135,6 +145,7 @@ export class Program {
   }
 
   private compiled(path: string, source: SourceFile): Pick<OwnFile, 'evaluate' | 'awaits'> {
+    if (source.awaits) return { evaluate: this.compiledAs(true, path, source), awaits: true };
     try {
       return { evaluate: this.compiledAs(false, path, source), awaits: false };
     } catch (error) {
@@ -171,6 +182,8 @@ export class Program {
   }
 
   private async targetOf(request: string, from: string, name: string): Promise<Target> {
+    const stand = standFor(request);
+    if (stand !== null) return { namespace: stand, exports: stand.default };
     const isBuiltin = request.startsWith('node:') || builtinModules.includes(request);
     const resolved = isBuiltin ? request : this.jiti.esmResolve(request, { parentURL: from, try: true });
     const isOwn = request.startsWith('.') || request.startsWith('/');
@@ -191,8 +204,8 @@ export class Program {
       const namespace: Exports = await import(resolved);
       if (CLIENTS.test(request)) takeTexts(namespace);
       const signs = /^(?:node:)?crypto$/.test(request) && signatureFor(this.texts) !== null;
-      const stand = signs ? withOneSignature(namespace) : withoutEffects(request, namespace);
-      return { namespace: stand, exports: stand === namespace ? requireOr(request, from, namespace) : stand };
+      const shown = signs ? withOneSignature(namespace) : withoutEffects(request, namespace);
+      return { namespace: shown, exports: shown === namespace ? requireOr(request, from, namespace) : shown };
     } catch (error) {
       throw new InputError(`${name} imports ${request}, which cannot be loaded: ${firstLineOf(error)}`, {
         cause: error,
@@ -203,7 +216,8 @@ export class Program {
   /** Evaluates the file, and its author's other files, as a process does that begins. */
   async evaluate(): Promise<Exports> {
     try {
-      return await new Evaluation(this.files).of(this.path);
+      const { result, kept } = await keptBy(() => new Evaluation(this.files).of(this.path));
+      return withKept(result, kept);
     } catch (error) {
       // A script that ends its process has done what it does.
       if (error instanceof ProcessExit && !EXPORTS.test(this.files.get(this.path)?.source.text ?? '')) return {};
@@ -254,8 +268,20 @@ class Evaluation {
     const require = (request: string): unknown => this.required(file, request);
     const load = (request: string): unknown => this.imported(file, request);
     const outer = module.exports;
-    module.done = file.evaluate(outer, require, module, path, dirname(path), load, SILENT, PROCESS, noteLatch);
+    module.done = file.evaluate(
+      outer,
+      require,
+      module,
+      path,
+      dirname(path),
+      load,
+      SILENT,
+      EXPORTS.test(file.source.text) ? PROCESS : SCRIPT,
+      noteLatch,
+    );
     const { [INSIDE]: inside } = outer;
+    // An application that is exported has nothing but what was handed to it.
+    if (isUnknown(module.exports)) module.exports = outer;
     // A file may have put something else in the place of its exports.
     if (module.exports !== outer && inside !== undefined && isObject(module.exports)) module.exports[INSIDE] ??= inside;
     return module;
@@ -288,6 +314,20 @@ function asNamespace(exports: Record<string, unknown>): Record<string, unknown> 
 export function insideOf(exports: Exports): Exports {
   const inside = exports[INSIDE];
   return isObject(inside) ? (inside as Exports) : {};
+}
+
+const KEPT = Symbol('kept');
+
+/** The same exports, where these functions are found inside, too: what the file has handed over as it was loaded. */
+function withKept(exports: Exports, kept: Exports): Exports {
+  if (Object.keys(kept).length > 0)
+    Object.assign(exports, { [INSIDE]: { ...insideOf(exports), ...kept }, [KEPT]: kept });
+  return exports;
+}
+
+/** What a file has handed over as it was loaded, by name; all of it is found inside, too. */
+export function keptOf(exports: Exports): Exports {
+  return (Reflect.get(exports, KEPT) as Exports | undefined) ?? {};
 }
 
 /** What a file exports, without what is added here. */

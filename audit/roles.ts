@@ -96,6 +96,8 @@ const IS_CHECK_NAME = /^(?:verify|validate|parse|decode|authenticate|authori[sz]
 /** The type of what gives the elements of the work, one after the other. */
 const GIVES_MANY =
   /^(?:\(.*\)\s*=>\s*)?(?:Async)?(?:Iterable|IterableIterator|Iterator|Generator)\b|^(?:\(.*\)\s*=>\s*)?ReadableStream\b/;
+/** The type of what is told the names of events: it gives nothing. */
+const TOLD_EVENTS = /^\(\s*\w*(?:event|message|msg|name|line|text)\w*\s*:\s*string\b.*\)\s*=>\s*void$/s;
 const IS_HELD_NAME = /^(?:lock|handle|lease|held|acquired|guard|grant|claim|ticket|permit|result)$/i;
 const IS_OPTIONS_TYPE = /Options|Config|Settings|Params|Props/;
 const IS_OPTIONS_NAME = /^(?:opts?|options|config|cfg|settings|params|args|deps)$/i;
@@ -136,7 +138,8 @@ export function roleOf(parameter: Parameter, isRelease = false): Role {
     return 'unknown';
   if (isFunction && !IS_CLIENT_NAME.test(name)) {
     if (IS_CHECK_NAME.test(name) || GIVES_MANY.test(type) || isComputed(parameter)) return 'unknown';
-    return /log|metric|on[A-Z]/.test(name) ? 'logger' : 'work';
+    const isTold = TOLD_EVENTS.test(type) && !IS_WORK_NAME.test(name);
+    return isTold || /log|metric|on[A-Z]/.test(name) ? 'logger' : 'work';
   }
   if (/AbortSignal/.test(type) && !type.startsWith('{')) return 'signal';
   if (isLikeClient(fields)) return 'client';

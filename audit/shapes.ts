@@ -29,6 +29,8 @@ export interface SourceFile {
   readonly names: readonly string[];
   /** Packages and files that it imports, types included. */
   readonly imports: readonly string[];
+  /** It awaits something outside of functions. */
+  readonly awaits: boolean;
 }
 
 const FUNCTIONS = [
@@ -84,8 +86,8 @@ class Reader {
   private readonly objects = new Map<string, readonly SyntaxNode[]>();
   /** What is imported from packages that have nothing to do with Redis. */
   private readonly foreign = new Set<string>();
-  /** Types that are those of a client under a name of the file's own. */
-  private readonly clients = new Map<string, string>();
+  /** Types of clients and of functions that have a name of the file's own. */
+  private readonly named = new Map<string, string>();
   private readonly shapes: Shape[] = [];
 
   constructor(text: string, file: string) {
@@ -99,8 +101,9 @@ class Reader {
       if (node.type === 'TSInterfaceDeclaration') this.noteObject(node, parts(part(node, 'body') ?? node, 'body'));
       if (node.type === 'TSTypeAliasDeclaration') {
         this.noteObject(node, parts(part(node, 'typeAnnotation') ?? node, 'members'));
-        const text = this.textOf(part(node, 'typeAnnotation'));
-        if (OF_CLIENTS.test(text)) this.clients.set(nameOf(part(node, 'id')), text);
+        const is = part(node, 'typeAnnotation');
+        const text = this.textOf(is);
+        if (OF_CLIENTS.test(text) || is?.type === 'TSFunctionType') this.named.set(nameOf(part(node, 'id')), text);
       }
       const from = part(node, 'source');
       if (node.type === 'ImportDeclaration' && OF_OTHERS.test(String(part(node, 'source')?.value)))
@@ -114,7 +117,15 @@ class Reader {
     const names = parts(program, 'body').flatMap((it) => topNames(it));
     const types = new Map([...this.objects].map(([name, all]) => [name, all.map((it) => this.fieldOfType(it, 0))]));
     const shapes = withHandedOn(withHandedOn(this.shapes));
-    return { text: this.text, shapes, types, names, imports: imports.filter((it) => it !== '') };
+    const isModule = program.sourceType === 'module';
+    return {
+      text: this.text,
+      shapes,
+      types,
+      names,
+      imports: imports.filter((it) => it !== ''),
+      awaits: isModule && awaitsOutside(program),
+    };
   }
 
   private noteObject(node: SyntaxNode, members: readonly SyntaxNode[]): void {
@@ -199,8 +210,10 @@ class Reader {
     }
     const annotation = part(part(node, 'typeAnnotation') ?? node, 'typeAnnotation');
     const name = node.type === 'ObjectPattern' ? '' : nameOf(node);
+    const written = this.textOf(annotation);
+    const named = this.named.get(written.replace(/<.*$/s, ''));
     const isFunction =
-      (annotation?.type !== 'TSTypeLiteral' && /=>|\bFunction\b/.test(this.textOf(annotation))) ||
+      (annotation?.type !== 'TSTypeLiteral' && /=>|\bFunction\b/.test(named ?? written)) ||
       (name !== '' && body !== null && calls(body, name));
     const ofType = this.fieldsOfType(annotation);
     const read =
@@ -215,8 +228,7 @@ class Reader {
       isTime: it.isTime || isTime(body, name, it.name),
     }));
     const isMade = fields.some((it) => it.name === 'map') && MAKES_CLIENTS.test(this.textOf(body));
-    const written = this.textOf(annotation);
-    const type = this.clients.get(written) ?? (written || (isMade ? this.addressesIn(body) : ''));
+    const type = named ?? (written || (isMade ? this.addressesIn(body) : ''));
     const isCallback = CALLBACK_TYPE.test(type) || (name !== '' && callsBack(body, name));
     const isForeign = this.foreign.has(written);
     const isOptional = node.optional === true;
@@ -293,6 +305,15 @@ class Reader {
   }
 }
 
+/** Whether something is awaited outside of functions. */
+function awaitsOutside(node: SyntaxNode): boolean {
+  if (FUNCTIONS.includes(node.type) || node.type === 'ClassPrivateMethod') return false;
+  if (node.type === 'AwaitExpression' || (node.type === 'ForOfStatement' && node.await === true)) return true;
+  return Object.values(node).some((it) =>
+    Array.isArray(it) ? it.some((one) => isNode(one) && awaitsOutside(one)) : isNode(it) && awaitsOutside(it),
+  );
+}
+
 /** A function that is told an error first. */
 const CALLBACK_TYPE = /^\(\s*_?e(?:rr|rror)?\w*\??\s*:[^)]*\)\s*=>\s*(?:void|unknown|undefined)$/;
 
@@ -321,7 +342,11 @@ function topNames(statement: SyntaxNode): string[] {
   return parts(inner, 'declarations').flatMap((it) => {
     const made = part(it, 'init')?.type ?? '';
     const isCallable =
-      FUNCTIONS.includes(made) || made.startsWith('Class') || made === 'NewExpression' || made === 'ObjectExpression';
+      FUNCTIONS.includes(made) ||
+      made.startsWith('Class') ||
+      made === 'NewExpression' ||
+      made === 'ObjectExpression' ||
+      nameOf(part(part(it, 'init') ?? it, 'callee')) === 'createClient';
     const name = part(it, 'id')?.type === 'Identifier' ? nameOf(part(it, 'id')) : '';
     return isCallable && name !== '' ? [name] : [];
   });

@@ -40,9 +40,19 @@ export const LOSES_FAILED: Defect = {
 export const LOSES_MESSAGE: Defect = {
   ...LOSES_FAILED,
   sentence:
-    'it keeps its key when the work fails, and gives the message back: when the message is delivered again, it is taken for a duplicate and acknowledged, and the work is never done',
+    'it keeps its key when the work of a message fails: when the message is delivered again, it is taken for a duplicate and acknowledged, and the work is never done',
 };
 
+/** A message is acknowledged though its lock is another's. */
+export const DROPS_BUSY: Defect = {
+  ...LOSES_FAILED,
+  id: 'drops-busy',
+  sentence:
+    'it acknowledges a message (XACK) whose lock it has not got, as another process has it: the message is never delivered again, and its work is never done',
+  fix: 'acknowledge a message when its work is done; leave one whose lock is busy pending, and claim it later (XAUTOCLAIM)',
+};
+
+/** The same of a job, which its queue tries again. */
 export const LOSES_JOB: Defect = {
   ...LOSES_FAILED,
   sentence:

@@ -27,12 +27,16 @@ export function storedFor(trial: Trial | null, sources: readonly SourceFile[]): 
   const { sent } = trial;
   const own = new Set(sent.filter(({ operation }) => operation !== 'read-counter').map(({ key }) => key));
   const reads = sent.filter(({ verb, key }) => READS.test(verb) && !own.has(key) && key !== '');
-  if (reads.length === 0) return [];
+  const streams = sent.filter(({ verb }) => READS_STREAMS.test(verb)).flatMap(({ words }) => streamsIn(words));
+  if (reads.length === 0 && streams.length === 0) return [];
   const keys = ['a', ...[...trial.names].map((it) => `a-${it}`)];
   const objects = [LATER, EARLIER].flatMap((time) => objectIn(sources, keys, time) ?? []);
   const texts = new Set(objects.map((it) => JSON.stringify(it)));
   const values = [...[...texts].map((it) => [it, JSON.parse(it) as object] as const), [String(ENOUGH), {}] as const];
-  const all = values.map(([value, object]) => reads.flatMap(({ words }) => storing(words, value, object)));
+  const all = values.map(([value, object]) => [
+    ...reads.flatMap(({ words }) => storing(words, value, object)),
+    ...streams.flatMap((it) => storingEntry(it, sources, object)),
+  ]);
   // Where a list goes on may be read, too.
   const lists = reads.filter(({ verb }) => verb === 'lrange' || verb === 'smembers');
   const isBoth = lists.length > 0 && lists.length < reads.length;
@@ -41,12 +45,50 @@ export function storedFor(trial: Trial | null, sources: readonly SourceFile[]): 
     : all;
 }
 
+/** Its framework parses the bodies of requests. */
+const PARSES_BODY = /\b(?:express|bodyParser)\.json\(/;
+const READS_STREAMS = /^(?:xread|xreadgroup|xautoclaim)$/;
+/** A part of an entry, by the name of what has it. */
+const OF_ENTRY =
+  /\b(?:msg|message|fields|data|event|entry|payload|record|values|item|body|job|reading|m)\??\.(?!id\b|length\b|messages?\b)(\w+)\b(?!\s*\()/g;
+
+/** A stream that is read, and the group for which it is, empty for none. */
+interface ReadStream {
+  readonly stream: string;
+  readonly group: string;
+}
+
+/** The streams that a command reads. */
+function streamsIn(words: readonly string[]): readonly ReadStream[] {
+  const [verb = '', key = '', name = ''] = words;
+  if (verb === 'xautoclaim') return [{ stream: key, group: name }];
+  const group = /^group$/i.test(key) ? name : '';
+  const rest = words.slice(words.findIndex((it) => /^streams$/i.test(it)) + 1);
+  return rest.slice(0, rest.length / 2).map((stream) => ({ stream, group }));
+}
+
+/** Adds an entry with what files read of entries, to be read by a group from the start. */
+function storingEntry({ stream, group }: ReadStream, sources: readonly SourceFile[], object: object): Stored {
+  const texts = sources.map(({ text }) => text);
+  const names = new Set(texts.flatMap((it) => [...it.matchAll(OF_ENTRY)].map(([, name = '']) => name)));
+  const textFor = (name: string): string => {
+    const isParsed = texts.some((it) => new RegExp(String.raw`JSON\.parse\([^;\n]{0,40}\.${name}\b`).test(it));
+    return isParsed
+      ? JSON.stringify(object)
+      : String(sampleOf({ name, type: '', fields: [] }, texts.join('\n'), LATER));
+  };
+  const fields = names.size === 0 ? ['a', 'a'] : [...names].flatMap((it) => [it, textFor(it)]);
+  return [['XADD', stream, '*', ...fields], ...(group === '' ? [] : [['XGROUP', 'CREATE', stream, group, '0']])];
+}
+
 /** How a file takes the body of a request, to parse it. */
 const TAKES_BODY = /\.text\(\)|\b(?:rawBody|payload)\b|JSON\.parse\(\s*(?:String\()?[\w.]*\.body\b|\bof req(?:uest)?\)/;
 
 /** The body of a request about something, as JSON with what files read of it; `null` where they parse none. */
 export function bodyIn(sources: readonly SourceFile[]): ((about: string) => string) | null {
-  const parsing = sources.filter(({ text }) => /JSON\.parse\(/.test(text) && TAKES_BODY.test(text));
+  const parses = (text: string): boolean =>
+    /JSON\.parse\(/.test(text) && TAKES_BODY.test(text) && !PARSES_BODY.test(text);
+  const parsing = sources.filter(({ text }) => parses(text));
   const object = parsing.length === 0 ? null : objectIn(parsing, ['a']);
   if (object === null) return null;
   const named = (about: string): object =>

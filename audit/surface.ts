@@ -1,9 +1,11 @@
-import { type Callable, isClass, methodsOf, type Shapes } from './callables.js';
+import { type Callable, methodsOf, type Shapes } from './callables.js';
+import { isClass } from './handed-functions.js';
 import { saysMode } from './modes.js';
 import type { Parameter } from './parameter.js';
 import { type Plan, type Step, takerIn } from './plan.js';
 import { isResponse, namesResource, roleOf } from './roles.js';
 import type { Shape } from './shapes.js';
+import { isUnknown } from './unknown.js';
 
 const TAKES =
   /^_?(?:try|do|attempt)?_?(?:acquire|lock|obtain|take|claim|grab|get|enter|reserve|begin|start|hold|wait|checkout|own|set)(?:.*(?:lock|lease|mutex|claim|leader\w*|slot))?(?:Once|With\w+|For\w*|OrThrow|OrNull|Async)?$/i;
@@ -80,8 +82,8 @@ interface Group {
 
 const MOST_DEPTH = 3;
 
-/** What has not been made by then is not waited for, ms of simulated time. */
-const MAKING_MS = 500;
+/** What has not been made or loaded by then is not waited for, ms of simulated time. */
+export const MAKING_MS = 500;
 
 /** Looks through what a file exports for locks. */
 export class Surface {
@@ -105,6 +107,7 @@ export class Surface {
     const functions = new Map<string, Callable>();
     for (const [name, value] of values) {
       const step: Step = { kind, name };
+      if (isUnknown(value)) continue;
       if (isClass(value)) {
         const before = this.found.length;
         await this.group(methodsOf(value), () => [step], 0, { path: [step], value });

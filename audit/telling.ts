@@ -1,3 +1,4 @@
+import { replacedIn } from './packages.js';
 import { nameOfPlan, whereOf } from './plan.js';
 import { hasOwnConnections, type Program } from './program.js';
 import type { PromiseKind } from './result.js';
@@ -31,6 +32,7 @@ export function understoodIn(program: Program, { how, seen }: FoundLock): string
     fixedTtlMs === null
       ? `its TTL is what it is given, in ${unitMs === 1 ? 'ms' : 's'}`
       : `its TTL is ${seconds(fixedTtlMs)}`;
+  const replaced = replacedIn(program.sources.flatMap(({ imports }) => imports));
   const noTtl = seen.alone.trial?.ttlMs === null;
   return [
     `${plan.use === 'script' ? program.name : name} (${where}) ${uses}`,
@@ -39,6 +41,7 @@ export function understoodIn(program: Program, { how, seen }: FoundLock): string
     ...(how.admits > 1 ? [`${how.admits} may hold it at once`] : []),
     ...(renews ? ['it extends its lock by itself while it is held'] : []),
     ...(releases ? [] : ['it never deletes its key: what it guards is done once in a TTL']),
+    ...(replaced.length > 0 ? [`${replaced.join(', ')}: not loaded; what is called of them succeeds`] : []),
   ];
 }
 

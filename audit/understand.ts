@@ -20,14 +20,14 @@ import {
   takerIn,
   type Understood,
 } from './plan.js';
-import { exportsOf, firstLineOf, insideOf } from './program.js';
+import { exportsOf, firstLineOf, insideOf, keptOf } from './program.js';
 import { MOST_NODES, NotGivenError, notFound, OptimisticError, reasonOf, UNRELEASED, UNSAID } from './refusal.js';
 import { type Attempt, calm, factoryFor, rehearse, use } from './rehearsal.js';
 import type { Hints } from './result.js';
 import { isAdded, type Said } from './said.js';
 import { LOOKS_BEFORE, STALE_READ } from './shown-defects.js';
 import { withStored } from './stored.js';
-import { isTaker, openersIn, Surface } from './surface.js';
+import { isTaker, MAKING_MS, openersIn, Surface } from './surface.js';
 import { FIRST_TTL_MS } from './units.js';
 
 /** A lock that was found in a file. */
@@ -101,6 +101,9 @@ function isLeftToOthers({ plan, releases }: Understood, plans: readonly Plan[]):
   return plan.use === 'pair' && plan.give === null && !releases && isInside(plan) && !plans.every(isInside);
 }
 
+const SCRIPT: Plan = { path: [], use: 'script', take: '', give: null, extend: null };
+const NO_LOCK = { acquire: () => null, release: () => undefined };
+
 /** The ways in which a file can be used, the likeliest first. */
 async function plansIn(bench: Bench, hosts: Hosts, isBegun: boolean): Promise<Plan[]> {
   const plans: Plan[] = [];
@@ -110,20 +113,24 @@ async function plansIn(bench: Bench, hosts: Hosts, isBegun: boolean): Promise<Pl
     bench.program.name,
     async ({ addresses }) => {
       try {
-        const loaded = await loadIn(bench, addresses);
+        const late = new Promise<null>((resolve) => setTimeout(() => resolve(null), MAKING_MS));
+        const loaded = await Promise.race([loadIn(bench, addresses), late]);
+        if (loaded === null) plans.push(SCRIPT);
+        if (loaded === null) return NO_LOCK;
         const given: Given = { ...loaded.given, key: 'a', ttlMs: FIRST_TTL_MS, token: 'token', unitMs: 1 };
         const surface = new Surface(loaded.shapes, makeFor(loaded, given));
         const begin = isBegun ? openersIn(exportsOf(loaded.exports)) : [];
         await beginIn(loaded, begin, given).catch(() => {});
         plans.push(...(await surface.plansFor(exportsOf(loaded.exports), 'export', begin)));
+        const kept = new Surface(loaded.shapes, makeFor(loaded, given));
+        plans.push(...(await kept.plansFor(new Map(Object.entries(keptOf(loaded.exports))), 'inside', begin)));
         const inner = new Surface(loaded.shapes, makeFor(loaded, given));
-        if (exportsOf(loaded.exports).size === 0)
-          plans.push({ path: [], use: 'script', take: '', give: null, extend: null });
+        if (exportsOf(loaded.exports).size === 0) plans.push(SCRIPT);
         plans.push(...(await inner.plansFor(new Map(Object.entries(insideOf(loaded.exports))), 'inside', begin)));
       } catch (error) {
         problem = error;
       }
-      return { acquire: () => null, release: () => undefined };
+      return NO_LOCK;
     },
     bench,
     hosts,

@@ -26,6 +26,7 @@ it('takes no import for a port', () => {
     types: new Map(),
     names: [],
     imports: [],
+    awaits: false,
   };
   const values = environmentFor([source], 1);
   expect(values.IMPORT_LOCK_SECONDS).toBeUndefined();

@@ -1,7 +1,8 @@
 import { current } from '../libraries/runtime/owner.js';
-import { becomesOf, firstOf, keep } from './handed-functions.js';
+import { becomesOf, decorates, firstOf, handlerIn, keep, listens } from './handed-functions.js';
 import type { Parameter } from './parameter.js';
 import { isSignature } from './signatures.js';
+import { namedByStatement, nothingOf } from './statements.js';
 
 const IS_UNKNOWN = Symbol('unknown');
 
@@ -38,8 +39,8 @@ interface Calls {
 
 type AnyFunction = (...given: readonly unknown[]) => unknown;
 
-/** What files check of a value: its type, or that it is this text. */
-export type CheckedType = 'string' | 'number' | 'list' | { readonly text: string };
+/** What files check of a value: its type, that it is this text, or that it is not there. */
+export type CheckedType = 'string' | 'number' | 'list' | 'absent' | { readonly text: string };
 
 const CHECKED =
   /\b(?:typeof\s+([\w.?!'"[\]-]+)\s*[!=]==?\s*['"](string|number)['"]|(Number\.is\w+|Array\.isArray)\(\s*([\w.?!'"[\]-]+)\s*\))/g;
@@ -47,6 +48,18 @@ const CHECKED =
 /** A state that something has to have: nothing is done where it is in another. */
 const IN_STATE =
   /\bif\s*\(\s*[\w.?!]+\.(status|state|phase|stage)\s*!==?=?\s*['"]([\w -]{1,40})['"]\s*\)\s*\{?\s*(?:throw|return|continue)\b/g;
+
+/** A property that has to be absent: nothing is done where it is there. */
+const IF_THERE = /\bif\s*\(\s*[\w.?![\]]+\.(\w+)\s*\)\s*\{?\s*(?:throw|return|continue)\b/g;
+const IF_ABSENT = /\bif\s*\(\s*!\s*[\w.?![\]]+\.(\w+)\b/g;
+
+/** The properties that files require to be absent, and not elsewhere to be there. */
+function requiredAbsent(texts: readonly string[]): [string, CheckedType][] {
+  const namesBy = (what: RegExp): string[] =>
+    texts.flatMap((it) => [...it.matchAll(what)].map(([, name = '']) => name));
+  const there = namesBy(IF_ABSENT);
+  return namesBy(IF_THERE).flatMap((it) => (there.includes(it) ? [] : [[it, 'absent']]));
+}
 
 /** The states that files require, by the name of the property, where they require one alone. */
 function requiredStates(texts: readonly string[]): [string, CheckedType][] {
@@ -60,7 +73,7 @@ function requiredStates(texts: readonly string[]): [string, CheckedType][] {
 
 /** The properties and parameters that files require to be a text, a number or a list, or in a state, by name: also where one is read into a variable. */
 export function requiredTypes(texts: readonly string[]): Map<string, CheckedType> {
-  const found = new Map<string, CheckedType>(requiredStates(texts));
+  const found = new Map<string, CheckedType>([...requiredAbsent(texts), ...requiredStates(texts)]);
   for (const text of texts)
     for (const [, typed, type, test = '', tested] of text.matchAll(CHECKED)) {
       const kind = (type as CheckedType | undefined) ?? (test.startsWith('Array') ? 'list' : 'number');
@@ -75,11 +88,12 @@ export function requiredValue(
   name: string,
   text: string,
   number: number = 1,
-): string | number | readonly unknown[] | undefined {
+): string | number | readonly unknown[] | null | undefined {
   const signature = signatureAt(name);
   if (signature !== null) return signature;
   const type = calls.types.get(name);
   if (typeof type === 'object') return type.text;
+  if (type === 'absent') return null;
   return type === undefined ? undefined : type === 'string' ? text : type === 'number' ? number : elements(text);
 }
 
@@ -135,24 +149,26 @@ export function unknownValue(
   number: number = 1,
 ): unknown {
   const { fields, type } = typed;
-  const target = (...told: readonly unknown[]): unknown => {
-    const [, method = ''] = OF_LIST.exec(path) ?? [];
-    // What is done for each of a list is done for its elements.
-    if (method !== '' && typeof told[0] === 'function' && !isUnknown(told[0]))
-      return Reflect.apply(Reflect.get(Array.prototype, method), elements(text), told);
-    const signature = signatureAt(told[0]);
-    if (signature !== null) return signature;
+  // Unlike an arrow function, this can be constructed and extended.
+  function target(...told: readonly unknown[]): unknown {
+    const plain = withoutWork(path, text, told);
+    if (plain !== WORK) return plain;
     const handed = told.findLast((it): it is AnyFunction => typeof it === 'function' && !isUnknown(it));
     const becomes = handed === undefined ? null : becomesOf(path, told, handed);
     if (handed !== undefined && becomes === 'run') return runs(path, handed, text);
-    calls.heard?.(told, path);
-    for (const listener of calls.listeners) listener(path);
-    if (becomes === 'kept') keep(path, handed);
+    const kept =
+      becomes === 'kept' ? handed : handed === undefined ? handlerIn(told.filter((it) => !isUnknown(it))) : undefined;
+    if (kept !== undefined) keep(path, kept, told[0]);
+    if (listens(path, handed)) return made;
+    const named = namedByStatement(path, told);
+    calls.heard?.(told, named);
+    for (const listener of calls.listeners) listener(named);
     const now = calls.number?.() ?? number;
     const same = now === number ? made : unknownValue(known, text, path, typed, now);
+    const nothing = nothingOf(path, told);
     const given =
-      !calls.finds && LOOKS_FOR.test(path)
-        ? undefined
+      !calls.finds && (LOOKS_FOR.test(path) || nothing !== undefined)
+        ? nothing
         : resultOf(path, plainOf(type, text, now) ?? (isList(type) ? elements(text) : same));
     if (handed !== undefined && becomes === 'called-back') {
       const taken = calls.takes?.() ?? Promise.resolve();
@@ -161,13 +177,20 @@ export function unknownValue(
         (error: unknown) => handed(error),
       );
     }
-    if (calls.takes !== null) return awaitable(given, calls.takes);
+    if (calls.takes !== null) return awaitable(given, limited(calls.takes, signalsIn(told)));
     return IS_PROMISE.test(type) ? Promise.resolve(given) : given;
-  };
+  }
   const made: unknown = new Proxy(target, {
+    construct: (_, told: readonly unknown[], whole) => {
+      const handler = handlerIn(told.filter((it) => !isUnknown(it)));
+      if (handler !== undefined) keep(path, handler);
+      return (whole === made ? unknownValue({}, text, path) : Reflect.construct(Object, [], whole)) as object;
+    },
     get: (_, name) => {
       if (name === 'then') return undefined;
       if (name === IS_UNKNOWN) return true;
+      if (name === 'prototype') return target.prototype;
+      if (name === Symbol.hasInstance) return () => false;
       if (typeof name === 'string' && Object.hasOwn(known, name)) return known[name];
       if (name === Symbol.toPrimitive) return (hint: string) => (hint === 'number' ? number : text);
       if (name === 'toString' || name === 'toJSON') return () => text;
@@ -187,6 +210,24 @@ export function unknownValue(
   });
   return made;
 }
+
+/** Stands for what takes work. */
+const WORK = Symbol('work');
+
+/** What a call gives that is no work, and that nobody hears of: {@link WORK} for every other one. */
+function withoutWork(path: string, text: string, told: readonly unknown[]): unknown {
+  if (decorates(told)) return undefined;
+  const [, method = ''] = OF_LIST.exec(path) ?? [];
+  // What is done for each of a list is done for its elements.
+  if (method !== '' && typeof told[0] === 'function' && !isUnknown(told[0]))
+    return Reflect.apply(Reflect.get(Array.prototype, method), elements(text), told);
+  const isHeader = typeof told[0] === 'string' && GETS.test(path) && IS_HEADER.test(told[0]);
+  return signatureAt(told[0]) ?? (isHeader ? text : WORK);
+}
+
+/** What gives the value of a header of a request, which is a text. */
+const GETS = /(?:^|\.)(?:get|header)$/;
+const IS_HEADER = /^[a-z]+(?:-[a-z]+)+$|^authorization$/i;
 
 /** What says of a thing that nothing can be done with it any more. */
 const IS_OVER =
@@ -261,8 +302,26 @@ export function signalsIn(given: readonly unknown[]): AbortSignal[] {
     .filter((it) => it instanceof AbortSignal);
 }
 
+function quiet(): object {
+  return QUIET;
+}
+
+/** Rejects when a signal aborts. */
+export function aborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    if (signal.aborted) reject(signal.reason);
+    signal.addEventListener('abort', () => reject(signal.reason));
+  });
+}
+
+/** What takes no longer than until one of these signals aborts. */
+function limited(takes: () => Promise<void>, signals: readonly AbortSignal[]): () => Promise<void> {
+  return signals.length === 0 ? takes : () => Promise.race([takes(), ...signals.map(aborted)]);
+}
+
 /** Stands for what is told things, and says nothing: a logger. */
-export const QUIET: object = new Proxy(() => QUIET, {
+export const QUIET: object = new Proxy(quiet, {
+  construct: () => QUIET,
   get: (_, name) => (name === 'then' ? undefined : name === IS_UNKNOWN ? true : QUIET),
 });
 
@@ -330,7 +389,8 @@ export function partlyKnown(known: Readonly<Record<string, unknown>>, text: stri
         if (name in Object.prototype) return () => text;
         if (calls.body !== null && name === 'text') return async () => calls.body?.(text);
         if (calls.body !== null && IS_BODY.test(name)) return calls.body(text);
-        return requiredValue(name, text) ?? unknownValue({}, text, `.${name}`);
+        const required = requiredValue(name, text);
+        return required === undefined ? unknownValue({}, text, `.${name}`) : required;
       },
     },
   );

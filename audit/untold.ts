@@ -24,8 +24,11 @@ const STEP_TTLS = 3;
 /** Each of so many first steps is tried as that. */
 const MOST_STEPS = 3;
 
-/** What is in the way of the first process: nothing, its connections are cut for longer than a TTL, or it is paused for as long. */
-type Trouble = 'none' | 'cut' | 'paused';
+/**
+ * What is in the way of the first process: nothing, its connections are cut for longer than a TTL, or it is paused for as long, also
+ * until another process has the lock.
+ */
+type Trouble = 'none' | 'cut' | 'paused' | 'overtaken';
 
 /** Whether a function goes on with its work when its lock was another's. */
 export interface Untold {
@@ -50,7 +53,7 @@ export async function untoldOf(subject: Runnable, loops: boolean): Promise<Untol
   const { bench, how } = subject;
   const none = { goesOnUntold: false, extendsAny: null, stopsExtending: false, revivesUntold: false, leadsOn: false };
   const ttlMs = how.fixedTtlMs;
-  if (how.plan.use !== 'handler' || !how.releases || ttlMs === null || refusesLate(bench)) return none;
+  if (how.plan.use !== 'handler' || ttlMs === null || refusesLate(bench) || (loops && !how.releases)) return none;
   if (loops) return { ...none, leadsOn: await leadsOn(subject, ttlMs) };
   const kept = await worked(subject, ttlMs, 'none');
   const [own] = kept.attempts;
@@ -60,6 +63,7 @@ export async function untoldOf(subject: Runnable, loops: boolean): Promise<Untol
   );
   if (extension === undefined || own?.releaseError !== null) return none;
   if (isLeftAlone(own, kept.step, ttlMs)) return { ...none, stopsExtending: true };
+  if (!how.releases) return none;
   const goesOn = async (trouble: Trouble, at: number): Promise<boolean> => {
     // What is extended between the steps may have been lost where one takes long.
     const { later } = await worked(subject, ttlMs, 'none', at, ttlMs / 20);
@@ -74,21 +78,25 @@ export async function untoldOf(subject: Runnable, loops: boolean): Promise<Untol
     // A signal of its own time limit tells nothing of the lock.
     const isTold = lost.isTold && !kept.isTold;
     const isSame = String(lost.later) === String(later);
-    return isLost && !isTold && isSame && (trouble === 'cut' || isSetAgain === true);
+    return isLost && !isTold && isSame && (trouble !== 'paused' || isSetAgain === true);
   };
   const extendsAny = extension.compares ? null : extension.verb.toUpperCase();
   for (let at = 0; at < MOST_STEPS; at++)
     if (await goesOn('cut', at)) return { ...none, goesOnUntold: extendsAny === null, extendsAny };
+  // After a pause it may extend the key of the next holder, and nothing has told it that no answer came.
+  if (extendsAny !== null && (await goesOn('overtaken', 0))) return { ...none, extendsAny };
   return { ...none, revivesUntold: await goesOn('paused', 0) };
 }
 
 /** Whether a lock was extended within a step of its work, and then not for longer than a TTL of that. */
-function isLeftAlone({ trial }: Attempt, { fromMs, toMs }: Went['step'], ttlMs: number): boolean {
+function isLeftAlone({ trial, leftMs }: Attempt, { fromMs, toMs }: Went['step'], ttlMs: number): boolean {
   const within = trial?.sent.filter(
     ({ operation, key, atMs }) => operation === 'extend' && key === trial.key && atMs > fromMs + 1 && atMs < toMs,
   );
   const last = within?.at(-1);
-  return last !== undefined && toMs - last.atMs > 1.05 * ttlMs;
+  // A time limit may have ended the step.
+  const untilMs = leftMs > fromMs ? Math.min(toMs, leftMs) : toMs;
+  return last !== undefined && untilMs - last.atMs > 1.05 * ttlMs;
 }
 
 /** Whether a call went on to its end: a library throws there, if anything does, as its key is another's. */
@@ -137,18 +145,19 @@ async function worked(
     none: [],
     cut: [cut],
     paused: [{ kind: 'pause', process: 'c1', atUs, forUs }],
+    overtaken: [{ kind: 'pause', process: 'c1', atUs, forUs }],
   };
   let [steps, isDone, isTold] = [0, false, false];
   const step = { fromMs: Number.NaN, toMs: Number.NaN };
   const later: string[] = [];
   const signals = new Set<AbortSignal>();
   const isWorking = (): boolean => current.owner?.name === 'c1' && heldNow(bench) !== null;
-  let isOtherSlow = trouble === 'cut';
+  let isOtherSlow = trouble === 'cut' || trouble === 'overtaken';
   const takes = async (): Promise<void> => {
     if (current.owner?.name === 'c2' && isOtherSlow) {
-      // It has the lock when the first one is back.
+      // It has the lock when the first one is back, and for as long as that goes on.
       isOtherSlow = false;
-      await new Promise((resolve) => setTimeout(resolve, ttlMs / 2));
+      await new Promise((resolve) => setTimeout(resolve, trouble === 'cut' ? ttlMs / 2 : STEP_TTLS * ttlMs));
     }
     if (!isWorking() || steps++ !== at) return;
     step.fromMs = current.owner?.wallMs() ?? Number.NaN;

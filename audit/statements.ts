@@ -1,0 +1,36 @@
+/* Statements of SQL, as they are handed to what is not known. */
+
+const CHANGES =
+  /^\s*(?:insert|update|delete|merge|replace|truncate|call)\b|^\s*with\b[\s\S]*\b(?:insert\s+into|update|delete\s+from)\b/i;
+const READS = /^\s*(?:select|with|values|table)\b/i;
+/** How a method is called that is handed any statement. */
+const ANY = /(?:^|\.)(?:\$?(?:query|execute|exec|run|raw|unsafe|sql|all|one|none|any|get|begin)\w*|neon|postgres)$/i;
+
+/** The text of a statement that is called: a text, a template, or an object that has one; `null` where it is none. */
+function statementIn([first]: readonly unknown[]): string | null {
+  if (typeof first === 'string') return first;
+  if (Array.isArray(first) && 'raw' in first) return first.join('?');
+  const text: unknown =
+    typeof first === 'object' && first !== null ? (Reflect.get(first, 'text') ?? Reflect.get(first, 'sql')) : null;
+  return typeof text === 'string' ? text : null;
+}
+
+/**
+ * The name of a call, by which it is known whether that changes anything: the first word of its statement where it has one, in the place
+ * of `query`.
+ */
+export function namedByStatement(path: string, told: readonly unknown[]): string {
+  const text = ANY.test(path) ? statementIn(told) : null;
+  if (text === null || !CHANGES.test(text)) return path;
+  // The last one is that to which the others are: `WITH … AS (INSERT …) UPDATE …`.
+  const verbs = text.match(/\b(?:insert|update|delete|merge|replace|truncate|call)\b/gi) ?? [];
+  const verb = (/^\s*with\b/i.test(text) ? verbs.at(-1) : verbs[0]) ?? 'change';
+  return `${path.replace(/[^.]*$/, '')}${verb.toLowerCase()}`;
+}
+
+/** What a statement gives that reads and finds nothing, in the forms of several clients; `undefined` for every other call. */
+export function nothingOf(path: string, told: readonly unknown[]): unknown {
+  const text = ANY.test(path) ? statementIn(told) : null;
+  if (text === null || !READS.test(text) || CHANGES.test(text)) return undefined;
+  return Object.assign(Array.isArray(told[0]) ? [] : [[]], { rows: [], rowCount: 0 });
+}
