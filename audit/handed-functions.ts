@@ -38,7 +38,9 @@ export function becomesOf(
   if (/^_?(?:e|er|err|error|ex|\w*Err|\w*Error)$/.test(first)) return given.at(-1) === it ? 'called-back' : null;
   if (RUNS.test(path)) return 'run';
   const isEvent = given.some((one) => typeof one === 'string' && OF_ITSELF.test(one));
-  return KEEPS.test(path) && given.at(-1) === it && !isEvent ? 'kept' : null;
+  // Only options may follow it.
+  const isLast = given.slice(given.lastIndexOf(it) + 1).every((one) => typeof one === 'object');
+  return KEEPS.test(path) && isLast && !isEvent ? 'kept' : null;
 }
 
 /** Of each process, what was handed over for later since it was asked last. */

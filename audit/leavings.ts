@@ -18,7 +18,7 @@ import {
   marksBefore,
 } from './shown-defects.js';
 import type { Subject } from './subject.js';
-import { markIn } from './touches.js';
+import { CHANGES_DATA, markIn } from './touches.js';
 import type { Trial } from './wire.js';
 
 /** Nobody means to hold a lock for so long, ms. */
@@ -167,18 +167,24 @@ async function losesFailed(subject: Subject): Promise<readonly Defect[]> {
   const calls = failed.calls.filter((it) => GIVES_MESSAGE_BACK.test(it));
   if (calls.length > 0 && again.calls.length > 0 && again.calls.every((it) => ACKNOWLEDGES.test(it)))
     return failed.works.some((it) => isWork(it) && !calls.includes(it)) ? [LOSES_MESSAGE] : [];
-  const isSkipped = all[0]?.releaseError != null && all[1]?.error === null && !again.calls.some(isWork);
-  if (isSkipped && other?.calls.some(isWork) && isRetried(subject)) return [LOSES_JOB];
+  const isSkipped = all[0]?.releaseError != null && all[1]?.error === null && !hasWorked(again);
+  if (isSkipped && other != null && hasWorked(other) && isRetried(subject)) return [LOSES_JOB];
   const isFailed = (failed.status ?? 0) >= 500 && failed.works.some(isWork);
   return isFailed && hasSucceeded(again) && !again.calls.some(isWork) ? [LOSES_FAILED] : [];
 }
 
-/** How often BullMQ tries a job, where that is more than once: `attempts: 5`. */
+/** Whether a call has done anything, in Redis too. */
+function hasWorked({ calls, sent, key }: Trial): boolean {
+  return calls.some(isWork) || sent.some((it) => it.key !== key && CHANGES_DATA.test(it.verb));
+}
+
+/** How often BullMQ tries a job, where that is more than once: `attempts: 5`. A consumer of Kafka tries again whatever throws. */
 const TRIES_AGAIN = /\battempts\b["'`]?\s*:\s*(?:[2-9]|[1-9]\d+)\b/;
 
-/** Whether a function does the jobs of a worker of BullMQ that tries again what has failed. */
-function isRetried({ bench, how }: Subject): boolean {
-  return takerIn(how.plan) === 'Worker' && bench.program.texts.some((it) => TRIES_AGAIN.test(it));
+/** Whether a function does the jobs of a queue that tries again what has failed. */
+function isRetried({ bench: { program }, how }: Subject): boolean {
+  const isOfKafka = program.texts.some((it) => /['"]kafkajs['"]/.test(it) && /\beach(?:Message|Batch)\b/.test(it));
+  return isOfKafka || (takerIn(how.plan) === 'Worker' && program.texts.some((it) => TRIES_AGAIN.test(it)));
 }
 
 /** Commands by which a message goes back to its queue. */

@@ -43,3 +43,12 @@ export function limitExceedsTtl(
     fix: 'a time limit for all of the work that is shorter than the TTL, or an extension while the work goes on',
   };
 }
+
+/** Of a route, after its name: its platform lets it run for longer than its TTL. */
+export function platformExceedsTtl(name: string, limitMs: number, ttlMs: number): Defect {
+  return {
+    ...limitsExceedTtl(name, ttlMs, { name, afterMs: limitMs }),
+    sentence: `its platform lets ${name} run for ${seconds(limitMs)} (maxDuration), it goes through a list under the lock, and its key lives for ${seconds(ttlMs)} and is not extended: the next call gets the lock while this one works`,
+    fix: 'a TTL that is longer than maxDuration, or a time limit for all of the work that is shorter than the TTL',
+  };
+}

@@ -1,19 +1,24 @@
 import { basename } from 'node:path';
 import { authorsLine } from '../libraries/frames.js';
 import type { Program } from './program.js';
-import { part, syntaxOf, visit } from './syntax.js';
+import { part, parts, type SyntaxNode, syntaxOf, visit } from './syntax.js';
 
 const PLACE = /^(.*):(\d+):\d+$/;
 
 /**
- * Whether a file has thrown an error in a `try` block with a `finally`: its lock is released after that, and so the error is not one
- * of the release.
+ * Whether a file has thrown an error in a `try` block with a `finally`, or in a function that it hands over: its lock is released after
+ * that, and so the error is not one of the release.
  */
 export function isOfWork({ sources }: Program, error: unknown): boolean {
   const [, path = '', line = ''] = PLACE.exec((error instanceof Error ? authorsLine(error) : null) ?? '') ?? [];
   const name = basename(path);
   const source = sources.find(({ shapes }) => shapes.some(({ where }) => basename(where).startsWith(`${name}:`)));
   return source !== undefined && isTried(source.text, name, Number(line));
+}
+
+/** A function that is written where it is handed over: the work. */
+function isFunctionNode({ type }: SyntaxNode): boolean {
+  return type === 'ArrowFunctionExpression' || type === 'FunctionExpression';
 }
 
 function isTried(text: string, name: string, line: number): boolean {
@@ -28,7 +33,8 @@ function isTried(text: string, name: string, line: number): boolean {
   let isIn = false;
   visit(syntaxOf(text, name), (node) => {
     const block = node.type === 'TryStatement' && part(node, 'finalizer') !== null ? part(node, 'block') : null;
-    isIn ||= block !== null && block.start < thrown && thrown < block.end;
+    const handed = node.type === 'CallExpression' ? parts(node, 'arguments').filter(isFunctionNode) : [];
+    isIn ||= [block, ...handed].some((it) => it !== null && it.start < thrown && thrown < it.end);
   });
   return isIn;
 }

@@ -59,7 +59,7 @@ cron.schedule('0 3 * * *', async () => {
     const { rows } = await db.query('SELECT id, counted FROM shelves');
     for (const shelf of rows) await db.query('UPDATE shelves SET counted = now() WHERE id = $1', [shelf.id]);
   });
-});`;
+}, { timezone: 'UTC' });`;
 
 it('calls a job that is handed to a scheduler', async () => {
   const { ids, understood } = await audited(counting('await').replace('return await work()', 'return work()'));
@@ -113,4 +113,88 @@ export async function close(day: string): Promise<boolean> {
 }`;
   expect(await idsOf(closing('Math.ceil(nodes.length / 2)'))).toEqual(['no-majority']);
   expect(await idsOf(closing('Math.floor(nodes.length / 2) + 1'))).toEqual([]);
+});
+
+/** Sends a digest to all readers, on a platform that lets it run for so many seconds. */
+const digest = (maxDuration: number): string => `${HEAD}${DATABASE}
+import nodemailer from 'nodemailer';
+export const maxDuration = ${maxDuration};
+const mailer = nodemailer.createTransport(process.env.SMTP_URL!);
+export async function GET(): Promise<Response> {
+  await locked('digest', async () => {
+    const { rows } = await db.query('SELECT id, email FROM readers WHERE due_at <= now()');
+    for (const reader of rows) {
+      await mailer.sendMail({ to: reader.email, subject: 'Your digest' });
+      await db.query('UPDATE readers SET due_at = due_at + interval $1 WHERE id = $2', ['1 day', reader.id]);
+    }
+  });
+  return Response.json({ done: true });
+}`;
+
+it('finds a route that its platform lets run for longer than its TTL', async () => {
+  expect(await idsOf(digest(300))).toEqual(['work-outlasts-ttl']);
+  expect(await idsOf(digest(25))).toEqual([]);
+});
+
+it('calls a function whose name is that of an extension, where it does work of its own', async () => {
+  const { ids, understood } = await audited(`${HEAD}
+interface Loans { extend(id: string): Promise<string> }
+export class Renewals {
+  constructor(private readonly client: Redis, private readonly loans: Loans) {}
+  async renew(loanId: string): Promise<string> {
+    const [key, token] = ['loan:' + loanId, randomUUID()];
+    if ((await this.client.set(key, token, 'PX', 10_000, 'NX')) !== 'OK') throw new Error('busy');
+    try { return await this.loans.extend(loanId); } finally { await this.unlock(key, token); }
+  }
+  private async unlock(key: string, token: string): Promise<void> {
+    if ((await this.client.get(key)) === token) await this.client.del(key);
+  }
+}`);
+  expect(understood).toContain('Renewals.renew (lock.ts:');
+  expect(ids).toEqual(['two-step-release']);
+});
+
+it('has nodes that know the commands of newer servers where a file sends them', async () => {
+  const guarding = (condition: string): string => `${HEAD}
+export async function withNew<T>(key: string, work: () => Promise<T>): Promise<T> {
+  const token = randomUUID();
+  if ((await redis.set(key, token, 'PX', 30_000, 'NX')) !== 'OK') throw new Error('busy');
+  try { return await work(); } finally { await redis.call('DELEX', key, '${condition}', token); }
+}`;
+  expect(await idsOf(guarding('IFEQ'))).toEqual([]);
+  expect(await idsOf(guarding('IFNE'))).toContain('never-frees');
+});
+
+it('tells an error that the work throws from one of the release', async () => {
+  const text = `import Redis from 'ioredis';
+import Redlock from 'redlock5';
+import { PrismaClient } from '@prisma/client';
+const prisma = new PrismaClient();
+const nodes = ['a', 'b', 'c'].map((host) => new Redis({ host, maxRetriesPerRequest: 1, commandTimeout: 500 }));
+for (const node of nodes) node.on('error', () => {});
+const redlock = new Redlock(nodes, { retryCount: 3, automaticExtensionThreshold: 3_000 });
+redlock.on('error', () => {});
+export class Taken extends Error {}
+export async function book(vetId: string, slot: string): Promise<void> {
+  await redlock.using(['vet:' + vetId], 10_000, async (signal) => {
+    const clash = await prisma.appointment.findFirst({ where: { vetId, slot } });
+    if (clash) throw new Taken(slot);
+    if (signal.aborted) throw signal.error;
+    await prisma.appointment.create({ data: { vetId, slot } });
+  });
+}`;
+  expect(await idsOf(text, 40)).toEqual([]);
+});
+
+it('grants a key by SET with NX and GET where that answers with nothing', async () => {
+  const claiming = (refused: string): string => `${HEAD}
+interface Store { put(id: string): Promise<void> }
+export async function claim(store: Store, id: string): Promise<boolean> {
+  const [key, token] = ['claim:' + id, randomUUID()];
+  const before = await redis.set(key, token, 'PX', 30_000, 'NX', 'GET');
+  if (${refused}) return false;
+  try { await store.put(id); return true; } finally { await redis.eval(UNLOCK, 1, key, token); }
+}`;
+  expect(await idsOf(claiming('before !== null'), 40)).toEqual([]);
+  expect(await idsOf(claiming('before === token'), 40)).not.toEqual([]);
 });

@@ -43,6 +43,10 @@ function moduleOf(all: Module): Module {
   const part = (name: string): unknown => (IS_ERROR.test(name) ? errorFor(name) : all[name]);
   const root: Module = new Proxy(all, {
     get: (_, name) => (typeof name === 'string' ? part(name) : Reflect.get(all, name)),
+    construct: (it, given: unknown[], whole) =>
+      ((whole as unknown) === root
+        ? Reflect.construct(it as never, given)
+        : Reflect.construct(it as never, given, whole)) as object,
   });
   return new Proxy(all, {
     get: (_, name) => (name === '__esModule' ? true : name === 'default' ? root : Reflect.get(root, name)),

@@ -2,7 +2,7 @@ import { current } from '../libraries/runtime/owner.js';
 import { isWork, nameOfCall } from './called.js';
 import type { Defect } from './defect.js';
 import { refusesLate } from './fences.js';
-import { limitExceedsTtl, limitsExceedTtl, programExceedsTtl } from './limit-defects.js';
+import { limitExceedsTtl, limitsExceedTtl, platformExceedsTtl, programExceedsTtl } from './limit-defects.js';
 import { nameOfPlan, type Plan } from './plan.js';
 import { type Attempt, calm, heldNow, REST_MS, rehearse, use, type Ways } from './rehearsal.js';
 import { GIVES_UP_ALONE, IS_DONE, marksAsDone, RELEASES_BESIDE } from './shown-defects.js';
@@ -36,6 +36,7 @@ export async function partDefect(subject: Runnable, plan: Plan): Promise<Defect 
     (await releasesBeside(subject, plan)) ??
     (await exceedsTtl(subject, plan)) ??
     (await waitsPastTtl(subject, plan)) ??
+    (await runsPastTtl(subject, plan)) ??
     (await startsUnbounded(subject, plan)) ??
     (await goesOnGivenUp(subject, plan)) ??
     (await marksUndone(subject, plan))
@@ -211,6 +212,24 @@ async function waitsPastTtl(subject: Runnable, plan: Plan): Promise<Defect | nul
   const lateMs = trial.grantedMs + takesMs;
   works ||= trial.sent.some(({ verb, key, atMs }) => atMs >= lateMs && key !== trial.key && CHANGES_DATA.test(verb));
   return works ? limitExceedsTtl(nameOfPlan(plan), trial.ttlMs, { name: name.replace(/^\./, ''), limitMs }) : null;
+}
+
+/** How long a platform lets a route run, s, and what a route looks at that ends before that. */
+const MAX_DURATION = /\bexport const maxDuration\s*=\s*(\d+)/;
+const LOOKS_AT_TIME = /Date\.now\(\)|performance\.now\(\)|AbortSignal\.timeout|new AbortController/;
+
+/** Whether a route goes through a list under its lock, and its platform lets it run for longer than the TTL. */
+async function runsPastTtl(subject: Runnable, plan: Plan): Promise<Defect | null> {
+  const { texts } = subject.bench.program;
+  const [limitS] = texts.map((it) => Number(MAX_DURATION.exec(it)?.[1])).filter((it) => it > 0);
+  if (limitS === undefined || !texts.some((it) => LOOPS.test(it)) || texts.some((it) => LOOKS_AT_TIME.test(it)))
+    return null;
+  const { trial, held = null } = (await once(subject, plan, { elements: MANY })) ?? {};
+  if (held === null || trial?.ttlMs == null || refusesLate(subject.bench)) return null;
+  const isOver = limitS * 1000 > trial.ttlMs && !trial.sent.some(({ operation }) => operation === 'extend');
+  const isReleased = trial.sent.some(({ operation, atMs }) => operation === 'release' && atMs >= trial.grantedMs);
+  const isLoop = trial.calls.filter(isWork).length >= MANY;
+  return isOver && isReleased && isLoop ? platformExceedsTtl(nameOfPlan(plan), limitS * 1000, trial.ttlMs) : null;
 }
 
 /** Programs that take minutes and more, by what they do: media, dumps, copies, builds, and changes of infrastructure. */

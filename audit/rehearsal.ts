@@ -5,6 +5,7 @@ import { current } from '../libraries/runtime/owner.js';
 import { noCalls } from '../libraries/seen.js';
 import { type LockPlan, type Partition, plainCluster, plainLock, type Schedule } from '../scenarios/index.js';
 import { nodeName } from '../sim/index.js';
+import type { Edition } from '../wire/index.js';
 import { type HeldByFile, lockMaker } from './drive.js';
 import { answersOf } from './held.js';
 import type { Hosts } from './hosts.js';
@@ -122,9 +123,16 @@ export function factoryFor(name: string, make: MakeLock, bench: Bench, hosts: Ho
 }
 
 /** What surrounds the lock of a file in each of its runs. */
-export function surroundingsIn({ wire, stored }: Bench, { nodeAt }: Hosts): Surroundings {
-  return { tap: wire, nodeAt, stored, otherServers: unknownFetch };
+export function surroundingsIn({ wire, stored, program }: Bench, { nodeAt }: Hosts): Surroundings {
+  const { edition } = NEWER.find(({ sign }) => program.texts.some((it) => sign.test(it))) ?? {};
+  return { tap: wire, nodeAt, stored, otherServers: unknownFetch, edition };
 }
+
+/** Commands of newer servers, by which a file says what its nodes run. */
+const NEWER: readonly { readonly sign: RegExp; readonly edition: Edition }[] = [
+  { sign: /['"`](?:IFEQ|DELEX)['"`]/i, edition: { flavour: 'redis', version: '8.4.0' } },
+  { sign: /['"`]DELIFEQ['"`]/i, edition: { flavour: 'valkey', version: '9.0.0' } },
+];
 
 /** What runs a transaction, by its name. */
 const IS_TRANSACTION = /transaction|atomic|unitOfWork|\buow\b|(?:^|[._])tx\b|Tx\b|\((?:tx|trx|transaction|uow)\)$/i;

@@ -3,16 +3,23 @@ import type { Said } from './said.js';
 import type { FoundLock } from './understand.js';
 import type { Trial } from './wire.js';
 
+/** Whether its key was watched for a command, and read after that. */
+function isWatched(sent: readonly Said[], at: number): boolean {
+  const before = sent.slice(0, at).filter(({ key }) => key === sent[at]?.key);
+  return before.at(-2)?.verb === 'watch' && before.at(-1)?.verb === 'get';
+}
+
 /** What a process does to the key that another one holds. */
 export function refusedDefects({ both }: FoundLock['seen']): Defect[] {
   const trial = both[1]?.trial ?? null;
   const done = (operation: Said['operation']): string | undefined =>
     trial?.sent
       .find(
-        ({ operation: what, key, compares, words, atMs }) =>
+        ({ operation: what, key, compares, words, atMs }, i, all) =>
           what === operation &&
           key === trial.key &&
           !compares &&
+          !isWatched(all, i) &&
           !(atMs >= trial.grantedMs) &&
           // A TTL where there is none yet.
           !words.some((it) => /^nx$/i.test(it)),

@@ -22,10 +22,13 @@ function statementIn([first]: readonly unknown[]): string | null {
 export function namedByStatement(path: string, told: readonly unknown[]): string {
   const text = ANY.test(path) ? statementIn(told) : null;
   if (text === null || !CHANGES.test(text)) return path;
-  // The last one is that to which the others are: `WITH … AS (INSERT …) UPDATE …`.
-  const verbs = text.match(/\b(?:insert|update|delete|merge|replace|truncate|call)\b/gi) ?? [];
-  const verb = (/^\s*with\b/i.test(text) ? verbs.at(-1) : verbs[0]) ?? 'change';
-  return `${path.replace(/[^.]*$/, '')}${verb.toLowerCase()}`;
+  const verbs = (text.match(/\b(?:insert|update|delete|merge|replace|truncate|call)\b/gi) ?? []).map((it) =>
+    it.toLowerCase(),
+  );
+  // `WITH … AS (UPDATE …) INSERT …` changes what was there, too.
+  const isWith = /^\s*with\b/i.test(text);
+  const verb = (isWith ? (verbs.find((it) => it === 'update') ?? verbs.at(-1)) : verbs[0]) ?? 'change';
+  return `${path.replace(/[^.]*$/, '')}${verb}`;
 }
 
 /** What a statement gives that reads and finds nothing, in the forms of several clients; `undefined` for every other call. */

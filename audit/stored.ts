@@ -148,7 +148,7 @@ function storing([verb = '', key = '', ...fields]: readonly string[], value: str
         name,
         typeof it === 'string' ? it : JSON.stringify(it),
       ]);
-      return all.length === 0 ? [] : [['HSET', key, ...all]];
+      return [['HSET', key, ...(all.length === 0 ? ['a', value] : all)]];
     }
     default:
       return [['HSET', key, ...fields.flatMap((field) => [field, value])]];

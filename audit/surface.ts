@@ -171,7 +171,10 @@ export class Surface {
         continue;
       }
       // What refreshes something else is handed that as work.
-      if (hasOthers && extenders.includes(name) && !hasRole(shape.parameters, 'work')) continue;
+      if (hasOthers && extenders.includes(name) && !hasRole(shape.parameters, 'work')) {
+        this.noteChange({ name, shown, shape, path: pathOf(name), depth }, object);
+        continue;
+      }
       const isSetter = object !== null && setsName(shape);
       if (isSetter) this.setters.add(name);
       const isUsed = this.noteUses(
@@ -209,7 +212,7 @@ export class Surface {
     }
   }
 
-  /** Notes what releases by its name, and may change something under a lock of its own: `giveBack(seats)`. */
+  /** Notes what releases or extends by its name, and may change something under a lock of its own: `giveBack(seats)`, `renew(loan)`. */
   private noteChange({ name, path, shape }: Candidate, object: Owner | null): void {
     const isHanded = hasRole(shape.parameters, 'held') || hasRole(shape.parameters, 'token');
     if (shape.parameters.length === 0 || isHanded) return;

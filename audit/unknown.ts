@@ -47,7 +47,7 @@ const CHECKED =
 
 /** A state that something has to have: nothing is done where it is in another. */
 const IN_STATE =
-  /\bif\s*\(\s*[\w.?!]+\.(status|state|phase|stage)\s*!==?=?\s*['"]([\w -]{1,40})['"]\s*\)\s*\{?\s*(?:throw|return|continue)\b/g;
+  /\bif\s*\(\s*[\w.?!]+\.(\w*(?:status|state|phase|stage|type|kind))\s*!==?\s*['"]([\w .:-]{1,60})['"](?:\s*&&\s*[\w.?!]+\s*!==?\s*['"][^'"]*['"])*\s*\)\s*\{?\s*(?:throw|return|continue)\b/g;
 
 /** A property that has to be absent: nothing is done where it is there. */
 const IF_THERE = /\bif\s*\(\s*[\w.?![\]]+\.(\w+)\s*\)\s*\{?\s*(?:throw|return|continue)\b/g;

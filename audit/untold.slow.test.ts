@@ -85,3 +85,42 @@ it('reads batch by batch until one is empty', async () => {
   await expect(idsOf(inBatches("console.warn('lost')", ''))).resolves.toEqual(['silent-loss']);
   await expect(idsOf(inBatches('ended.abort()', 'ended.signal.throwIfAborted();'))).resolves.toEqual([]);
 });
+
+/** Points a dish at targets. It extends its key every five seconds by `extend`, and is told where no answer comes in time. */
+const pointing = (extend: string): string => `import { randomUUID } from 'node:crypto';
+import { Redis } from 'ioredis';
+const redis = new Redis(process.env.REDIS_URL!);
+const UNLOCK = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+const EXTEND = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pexpire', KEYS[1], 15000) end return 0";
+interface Target { ra: number; dec: number }
+export async function observe(dish: string, targets: Target[]): Promise<void> {
+  const [key, token, lost] = ['dish:' + dish, randomUUID(), new AbortController()];
+  if ((await redis.set(key, token, 'PX', 15_000, 'NX')) !== 'OK') return;
+  let timer: NodeJS.Timeout;
+  const beat = async (): Promise<void> => {
+    const late = setTimeout(() => lost.abort(new Error('no answer')), 6_000);
+    try {
+      if (!(${extend})) lost.abort(new Error('lost'));
+    } catch (error) { lost.abort(error); }
+    clearTimeout(late);
+    if (!lost.signal.aborted) timer = setTimeout(beat, 5_000);
+  };
+  timer = setTimeout(beat, 5_000);
+  try {
+    for (const target of targets) {
+      lost.signal.throwIfAborted();
+      await fetch('http://' + dish + '/track', { method: 'POST', body: JSON.stringify(target), signal: lost.signal });
+    }
+  } finally {
+    lost.abort(new Error('over'));
+    clearTimeout(timer);
+    await redis.eval(UNLOCK, 1, key, token);
+  }
+}`;
+
+it('finds that the key of the next holder is extended after a pause, where missing answers are noticed', async () => {
+  expect(await idsOf(pointing("(await redis.set(key, token, 'PX', 15_000, 'XX')) === 'OK'"))).toEqual([
+    'blind-extension',
+  ]);
+  expect(await idsOf(pointing('(await redis.eval(EXTEND, 1, key, token)) === 1'))).toEqual([]);
+});

@@ -13,7 +13,7 @@ export type { LockFactory } from './session.js';
 export const COMMAND_TIMEOUT_MS = 500;
 
 /** What listens to the clients of a lock, where they find what they connect to, and what is stored there. */
-export type Surroundings = Pick<LockFactory, 'tap' | 'nodeAt' | 'otherServers' | 'stored'>;
+export type Surroundings = Pick<LockFactory, 'tap' | 'nodeAt' | 'otherServers' | 'stored' | 'edition'>;
 
 /**
  * A client that can be run. It goes once through all that it can do, with nothing in its way: its scripts are known from

@@ -1,7 +1,7 @@
 import { allNodes, NO_NODES, type NodeSet } from '../core/index.js';
 import { nodeName, type SimLock, type SimNode, type World } from '../sim/index.js';
 import { printable } from '../text/printable.js';
-import { sha1 } from '../wire/index.js';
+import { type Edition, sha1 } from '../wire/index.js';
 import type { Frame } from './frames.js';
 import { LOOP_ANSWERS } from './haste.js';
 import { type ClientViolation, failure, handedOverLate, type Limit } from './judges/failure.js';
@@ -58,6 +58,8 @@ export interface LockFactory {
   readonly nodeAt?: ((host: string, port: number) => number) | undefined;
   /** Answers `fetch` in the place of servers that are no nodes. Default: a client that calls one is refused. */
   readonly otherServers?: typeof fetch | undefined;
+  /** What its nodes run. Default: a Redis that knows `CLIENT SETINFO`. */
+  readonly edition?: Edition | undefined;
 }
 
 /** One of two libraries beside each other. */
@@ -215,25 +217,21 @@ export class Session {
 
   /** What answers the commands that reach a node. */
   serverOf(node: SimNode): Server {
-    let server = this.servers[node.index];
-    if (server === undefined) {
-      server = new Server(this.subject.scripts);
-      this.servers[node.index] = server;
-    }
+    const server = this.servers[node.index] ?? new Server(this.subject.scripts, this.subject.edition);
+    this.servers[node.index] = server;
     return server;
   }
 
   /** The network of a process; all those that there are hear of what becomes of nodes. */
   networkFor(user: NetworkUser): ProcessNetwork {
     this.seen.sockets = true;
-    const machines = {
+    const network = new ProcessNetwork(user, {
       nodes: this.nodes,
       off: this.off,
       serverOf: (node: SimNode) => this.serverOf(node),
       nodeAt: this.subject.nodeAt ?? nodeAt,
       otherServers: this.subject.otherServers ?? null,
-    };
-    const network = new ProcessNetwork(user, machines);
+    });
     this.networks.set(user.index, network);
     return network;
   }

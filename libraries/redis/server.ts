@@ -54,8 +54,11 @@ export class Server {
   /** What is carried out comes over a connection, which keeps what commands leave on it. */
   private isConnected = false;
 
+  private readonly edition: Edition;
+
   /** @param scripts - What is in its cache at first. */
-  constructor(scripts: ReadonlyMap<string, string> = new Map()) {
+  constructor(scripts: ReadonlyMap<string, string> = new Map(), edition: Edition = EDITION) {
+    this.edition = edition;
     this.server = this.start();
     for (const text of scripts.values()) this.server.instance.scripts.set(sha1(toBytes(text)), toBytes(text));
   }
@@ -66,7 +69,7 @@ export class Server {
       // Always the same: what is left to chance are answers that no lock asks for.
       random: () => (this.drawn++ % 1009) / 1009,
       databases: 1,
-      edition: EDITION,
+      edition: this.edition,
       replicaLagUs: () => this.keyspace.site?.node.replicaLagUs ?? null,
       keyspace: (_, changed) => {
         this.keyspace.listener = changed;
