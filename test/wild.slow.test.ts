@@ -74,6 +74,10 @@ describe.each([
   ['thirty-third', 20],
   ['thirty-fourth', 20],
   ['thirty-fifth', 20],
+  ['thirty-sixth', 20],
+  ['thirty-seventh', 20],
+  ['thirty-eighth', 20],
+  ['thirty-ninth', 20],
 ] as const)('the %s set of locks as people write them', (set, count) => {
   const locks = locksOf(set);
 
