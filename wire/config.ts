@@ -43,6 +43,7 @@ const DEFAULTS: Readonly<Record<string, string>> = {
   'set-max-intset-entries': '512',
   'slowlog-log-slower-than': '10000',
   'slowlog-max-len': '128',
+  'stream-node-max-entries': '100',
   'tcp-keepalive': '300',
   timeout: '0',
   'zset-max-listpack-entries': '128',

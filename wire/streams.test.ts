@@ -61,3 +61,23 @@ it('is no string, and a string is none', () => {
   expect(get).toMatch(/^-WRONGTYPE/);
   expect(add).toMatch(/^-WRONGTYPE/);
 });
+
+it('goes on in the next millisecond after the last sequence number, and does not add where there is no ID left', () => {
+  const most = '18446744073709551615';
+  const [, next] = answers(`XADD log 2577343934890-${most} a 1`, 'XADD log * a 2');
+  expect(next).toBe('$15\r\n2577343934891-0\r\n');
+  const [, same] = answers(`XADD log 1-${most} a 1`, 'XADD log 1-* a 2');
+  expect(same).toBe('-ERR Elements are too large to be stored\r\n');
+  const [, none] = answers(`XADD log ${most}-${most} a 1`, 'XADD log * a 2');
+  expect(none).toContain('exhausted the last possible ID');
+});
+
+it('removes whole nodes where a trim is approximate, and no more entries than its limit', () => {
+  const add = Array.from({ length: 100 }, () => 'XADD log * a 1');
+  const small = 'CONFIG SET stream-node-max-entries 10';
+  const last = (...commands: readonly string[]): string | undefined => answers(small, ...add, ...commands).at(-1);
+  expect(last('XTRIM log MAXLEN ~ 85')).toBe(':10\r\n');
+  expect(last('XTRIM log MAXLEN ~ 55 LIMIT 30')).toBe(':30\r\n');
+  expect(last('XTRIM log MAXLEN ~ 0 LIMIT 0')).toBe(':100\r\n');
+  expect(last('XTRIM log MAXLEN 1')).toBe(':99\r\n');
+});

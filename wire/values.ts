@@ -69,6 +69,9 @@ export interface StreamId {
 export interface StreamEntry {
   readonly id: StreamId;
   readonly fields: readonly string[];
+  /** The node of Redis's tree that it is in, and its place there: an approximate trim removes whole nodes. */
+  readonly node: number;
+  readonly place: number;
 }
 
 /** An entry that a consumer of a group was given, and has not acknowledged. */
@@ -97,9 +100,12 @@ export class Stream {
   last: StreamId = { ms: 0n, seq: 0n };
   readonly groups: Map<string, Group> = new Map();
 
-  add(entry: StreamEntry): void {
-    this.entries.push(entry);
-    this.last = entry.id;
+  /** @param most - The entries of a full node; 0 for any number. */
+  add(id: StreamId, fields: readonly string[], most: number): void {
+    const { node, place } = this.entries.at(-1) ?? { node: 0, place: -1 };
+    const isFull = most > 0 && place + 1 >= most;
+    this.entries.push({ id, fields, node: isFull ? node + 1 : node, place: isFull ? 0 : place + 1 });
+    this.last = id;
   }
 }
 

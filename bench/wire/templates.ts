@@ -79,6 +79,8 @@ export const TEMPLATES: readonly string[] = [
   ...['XADD log entryId member value', 'XADD log * pairs', 'XADD log entryId pairs', 'XADD key entryId member value'],
   'XADD log [NOMKSTREAM] [MAXLEN int|MAXLEN = 3|MINID entryId|MAXLEN ~ 1000] entryId member value',
   ...['XLEN log', 'XLEN key', 'XRANGE log edge edge [COUNT int]', 'XREVRANGE log edge edge [COUNT int]'],
+  ...['XADD log * member value', 'CONFIG SET stream-node-max-entries 3', 'XTRIM log MAXLEN ~ int [LIMIT int]'],
+  ...['XTRIM log MINID ~ entryId', 'XADD log MAXLEN ~ 2 LIMIT int * pairs', 'XADD log 5-18446744073709551615 pairs'],
   ...['XRANGE log - +', 'XDEL log entryId', 'XDEL log 5-1 7-3', 'XTRIM log MAXLEN int', 'XTRIM log MINID entryId'],
   ...['XGROUP CREATE log group entryId [MKSTREAM]', 'XGROUP CREATE log group $', 'XGROUP CREATE key group 0'],
   ...['XGROUP SETID log group entryId', 'XGROUP DESTROY log group', 'XGROUP CREATECONSUMER log group group'],

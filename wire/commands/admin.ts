@@ -1,7 +1,7 @@
 import { at, integer, option, wide } from '../arguments.js';
 import { type Call, type Command, container, type Handler, type Row } from '../command.js';
 import { ALIASES, IMMUTABLE } from '../config.js';
-import { fail, MapReply, NO_REPLY, OK, type Reply, Verbatim, wrongArity } from '../reply.js';
+import { fail, MapReply, NO_REPLY, OK, type Reply, SYNTAX, Verbatim } from '../reply.js';
 import { matches, parseInteger } from '../text.js';
 
 const time: Handler = (_, { instance }) => {
@@ -112,6 +112,9 @@ const UNITS: Readonly<Record<string, number>> = {
   gb: 1024 ** 3,
 };
 
+/** Settings that are never negative. */
+const IS_SIZE = /(?:-max-(?:listpack|ziplist)-(?:entries|value)|-max-intset-entries|-node-max-entries)$/;
+
 /** The value as Redis keeps it, judged by what is there now; throws where it is none. */
 function configValue(name: string, text: string, current: string): string {
   const bad = (why: string) => fail(`CONFIG SET failed (possibly related to argument '${name}') - ${why}`);
@@ -129,11 +132,13 @@ function configValue(name: string, text: string, current: string): string {
   }
   const isNumber = parseInteger(current) !== null && name !== 'save';
   if (isNumber && parseInteger(text) === null) throw bad("argument couldn't be parsed into an integer");
+  if (IS_SIZE.test(name) && text.startsWith('-'))
+    throw bad('argument must be between 0 and 9223372036854775807 inclusive');
   return text;
 }
 
 const configSet: Handler = (argv, { instance }) => {
-  if (argv.length % 2 === 1) throw wrongArity('config|set');
+  if (argv.length % 2 === 1) throw SYNTAX;
   const values = new Map<string, string>();
   for (let i = 2; i < argv.length; i += 2) {
     const given = option(argv, i);

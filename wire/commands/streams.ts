@@ -11,11 +11,12 @@ import { compareIds, Stream, type StreamEntry, type StreamId } from '../values.j
 const INVALID_ID = fail('Invalid stream ID specified as stream command argument');
 const NOT_ABOVE_ZERO = fail('The ID specified in XADD must be greater than 0-0');
 const NOT_ABOVE_LAST = fail('The ID specified in XADD is equal or smaller than the target stream top item');
+/** What Redis 7.0 says where a time has no sequence number left. */
+const NO_SEQUENCE = fail('Elements are too large to be stored');
 const BAD_START = fail('invalid start ID for the interval');
 const BAD_END = fail('invalid end ID for the interval');
+const EXHAUSTED = fail('The stream has exhausted the last possible ID, unable to add more items');
 
-/** Entries of a node of Redis's tree: an approximate trim removes whole nodes. */
-const NODE_ENTRIES = 100;
 const ZERO: StreamId = { ms: 0n, seq: 0n };
 /** The greatest part of an ID. */
 const MOST = 2n ** 64n - 1n;
@@ -49,16 +50,15 @@ interface Trim {
 /** `MAXLEN [=|~] count` or `MINID [=|~] id` at a place; `null` where neither is there. */
 function trimAt(argv: readonly string[], place: number): Trim | null {
   const by = option(argv, place);
-  if (by !== 'maxlen' && by !== 'minid') return null;
+  if ((by !== 'maxlen' && by !== 'minid') || argv[place + 1] === undefined) return null;
   const sign = at(argv, place + 1);
-  const isMarked = sign === '=' || sign === '~';
+  // Without a value behind it, a mark is taken for that.
+  const isMarked = (sign === '=' || sign === '~') && argv[place + 2] !== undefined;
   const value = place + (isMarked ? 2 : 1);
-  if (argv[value] === undefined) throw SYNTAX;
   if (option(argv, value + 1) === 'limit' && sign !== '~') throw LIMIT_EXACT;
-  const next = value + (option(argv, value + 1) === 'limit' ? 3 : 1);
   const most = by === 'maxlen' ? integer(at(argv, value)) : null;
   if (most !== null && most < 0) throw NEGATIVE;
-  return { most, from: by === 'minid' ? idOf(at(argv, value), 0n) : null, isExact: sign !== '~', next };
+  return { most, from: by === 'minid' ? idOf(at(argv, value), 0n) : null, isExact: sign !== '~', next: value + 1 };
 }
 
 const LIMIT_EXACT = fail('syntax error, LIMIT cannot be used without the special ~ option');
@@ -67,28 +67,45 @@ const LIMIT_ALONE = fail('syntax error, LIMIT cannot be used without specifying 
 const NEGATIVE_LIMIT = fail('The LIMIT argument must be >= 0.');
 const NEGATIVE = fail('The MAXLEN argument must be >= 0.');
 
-/** Removes what is too old, and says how many entries that were. */
-function trim(stream: Stream, { most, from, isExact }: Trim): number {
-  const { entries } = stream;
+/** How many entries of a stream are too old. */
+function countOld({ entries }: Stream, { most, from }: Trim): number {
+  if (most !== null) return Math.max(0, entries.length - most);
   const kept = from === null ? 0 : entries.findIndex(({ id }) => compareIds(id, from) >= 0);
-  const old = most === null ? (kept < 0 ? entries.length : kept) : Math.max(0, entries.length - most);
-  const count = isExact ? old : old - (old % NODE_ENTRIES);
-  entries.splice(0, count);
-  return count;
+  return kept < 0 ? entries.length : kept;
+}
+
+/**
+ * Removes what is too old, and says how many entries that were. An approximate trim removes whole nodes of the tree, and no more entries
+ * than its limit.
+ *
+ * @param nodeEntries - The entries of a full node.
+ */
+function trim(stream: Stream, trims: Trim, limit: number | null, nodeEntries: number): number {
+  const { entries } = stream;
+  const old = countOld(stream, trims);
+  if (trims.isExact) return entries.splice(0, old).length;
+  const most = limit ?? Math.min(nodeEntries > 0 ? 100 * nodeEntries : 10_000, 1_000_000);
+  const isEnd = (at: number): boolean => entries[at - 1]?.node !== entries[at]?.node;
+  let count = most === 0 ? old : Math.min(old, most);
+  while (count > 0 && !isEnd(count)) count--;
+  return entries.splice(0, count).length;
 }
 
 function nextId({ last }: Stream, nowMs: number): StreamId {
   const now = BigInt(Math.floor(nowMs));
-  return now > last.ms ? { ms: now, seq: 0n } : { ms: last.ms, seq: last.seq + 1n };
+  if (now > last.ms) return { ms: now, seq: 0n };
+  return last.seq === MOST ? { ms: last.ms + 1n, seq: 0n } : { ms: last.ms, seq: last.seq + 1n };
 }
 
 /** The ID that an entry is given: `*`, `5-*`, or written out. */
 function idFor(text: string, stream: Stream, nowMs: number): StreamId {
-  if (text === '*') return nextId(stream, nowMs);
   const { last } = stream;
+  if (last.ms === MOST && last.seq === MOST) throw EXHAUSTED;
+  if (text === '*') return nextId(stream, nowMs);
   const isOpen = text.endsWith('-*');
   const ms = isOpen ? partOf(text.slice(0, -2)) : 0n;
   const id = isOpen ? { ms, seq: ms === last.ms ? last.seq + 1n : 0n } : idOf(text, 0n);
+  if (id.seq > MOST) throw NO_SEQUENCE;
   if (compareIds(id, last) <= 0) throw NOT_ABOVE_LAST;
   return id;
 }
@@ -126,6 +143,10 @@ function checkLimit({ limit, trims }: Options): void {
   if (limit !== null && trims?.isExact !== false) throw limit > 0 && trims === null ? LIMIT_ALONE : LIMIT_EXACT;
 }
 
+function nodeEntriesOf({ config }: Call['instance']): number {
+  return Number(config.get('stream-node-max-entries'));
+}
+
 const xadd: Handler = (argv, { keys, instance }) => {
   const options = optionsAt(argv, 2);
   const { trims, makes, next: place } = options;
@@ -141,8 +162,8 @@ const xadd: Handler = (argv, { keys, instance }) => {
   if (found === null && !makes) return null;
   const stream = found ?? new Stream();
   const id = idFor(text, stream, instance.nowMs);
-  stream.add({ id, fields });
-  if (trims !== null) trim(stream, trims);
+  stream.add(id, fields, nodeEntriesOf(instance));
+  if (trims !== null) trim(stream, trims, options.limit, nodeEntriesOf(instance));
   if (found === null) keys.store(key, stream, NEVER);
   else keys.changed(key);
   return textOf(id);
@@ -197,14 +218,14 @@ const xdel: Handler = (argv, { keys }: Call) => {
   return before - stream.entries.length;
 };
 
-const xtrim: Handler = (argv, { keys }) => {
+const xtrim: Handler = (argv, { keys, instance }) => {
   const options = optionsAt(argv, 2);
   const { trims, next } = options;
   if (next !== argv.length || !options.makes) throw SYNTAX;
   checkLimit(options);
   if (trims === null) throw NO_TRIM;
   const stream = streamOf(keys.find(at(argv, 1)));
-  const count = stream === null ? 0 : trim(stream, trims);
+  const count = stream === null ? 0 : trim(stream, trims, options.limit, nodeEntriesOf(instance));
   if (count > 0) keys.changed(at(argv, 1));
   return count;
 };
