@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events';
-import { isClass } from './handed-functions.js';
+import { isClass } from './classes.js';
 import { type Modes, modesIn } from './modes.js';
 import type { Parameter } from './parameter.js';
 import type { Program } from './program.js';

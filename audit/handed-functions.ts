@@ -1,4 +1,5 @@
 import { current, type ProcessContext } from '../libraries/runtime/owner.js';
+import { isClass } from './classes.js';
 
 /** What becomes of a function that is handed to one of which nothing is known. */
 export type Handed = 'called-back' | 'run' | 'kept' | null;
@@ -43,17 +44,6 @@ export function becomesOf(
   return KEEPS.test(path) && isLast && !isEvent ? 'kept' : null;
 }
 
-/** Of each process, what was handed over for later since it was asked last. */
-const KEPT = new WeakMap<ProcessContext, Record<string, unknown>>();
-
-/** Whether it is made with `new`: a class, or a function that has methods. */
-export function isClass(it: unknown): it is (...given: readonly unknown[]) => unknown {
-  if (typeof it !== 'function') return false;
-  if (/^class\b/.test(Function.prototype.toString.call(it))) return true;
-  const methods: unknown = Reflect.get(it, 'prototype');
-  return typeof methods === 'object' && methods !== null && Object.keys(methods).length > 0;
-}
-
 /** What is called for each message, request or firing, by the name under which it is handed over: `{ eachMessage }`. */
 const HANDLERS: readonly string[] = ['handler', 'eachMessage', 'eachBatch', 'onTick', 'processor', 'handleMessage'];
 
@@ -69,6 +59,9 @@ export function handlerIn(given: readonly unknown[]): unknown {
 export function listens(path: string, handed: unknown): boolean {
   return handed !== undefined && /(?:^|\.)(?:on|once|addListener|addEventListener)$/.test(path);
 }
+
+/** Of each process, what was handed over for later since it was asked last. */
+const KEPT = new WeakMap<ProcessContext, Record<string, unknown>>();
 
 /**
  * Notes a function that is handed over for later, by the name of what keeps it, with the route where there is one; the first of each
@@ -107,21 +100,4 @@ export async function madeBy(call: () => unknown, isNothing: (made: unknown) => 
 /** Whether all methods of something keep what they are handed: an application, a router, a queue. */
 export function keepsHandlers(methods: readonly string[]): boolean {
   return methods.length > 0 && methods.every((it) => KEEPS.test(it));
-}
-
-/** Whether a call is that of a decorator: of a class, or of a part of one. */
-export function decorates(told: readonly unknown[]): boolean {
-  const [what, part] = told;
-  if (told.length === 1) return isClass(what);
-  return (
-    told.length === 3 &&
-    isPrototype(what) &&
-    (typeof part === 'string' || part === undefined) &&
-    !Array.isArray(told[2])
-  );
-}
-
-/** Whether a value is a class or its prototype, of which decorators are told. */
-function isPrototype(it: unknown): boolean {
-  return isClass(it) || (typeof it === 'object' && it !== null && Object.hasOwn(it, 'constructor'));
 }

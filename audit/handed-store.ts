@@ -10,12 +10,14 @@ import type { Runnable } from './subject.js';
 /** A call of something that a function was handed, while it has the lock. */
 interface Call {
   readonly name: string;
-  /** The numbers among its arguments, and in objects among these. */
-  readonly numbers: readonly number[];
+  /** The numbers among its arguments, and in objects among these; and texts to which something was added. */
+  readonly parts: readonly (number | string)[];
 }
 
 /** What is read before the lock is one of these, as a number. */
 const VALUES = [1_000, 2_000] as const;
+/** A text that begins with one of them. */
+const IS_ADDED = new RegExp(`^(?:${VALUES.join('|')})\\D`);
 
 /** What it calls to change a store gives no value of it. */
 const CHANGES =
@@ -29,11 +31,11 @@ const STORES = /(?:^|\.)(?:set|update|save|store|put|write|replace)[^.]*$/i;
 export async function staleStore(subject: Runnable, plan: Plan): Promise<Defect | null> {
   const [one, two] = [await callsWith(subject, plan, VALUES[0]), await callsWith(subject, plan, VALUES[1])];
   if (one.isAsked) return null;
-  for (const [i, { name, numbers }] of one.held.entries()) {
+  for (const [i, { name, parts }] of one.held.entries()) {
     const other = two.held[i];
     if (other?.name !== name) return null;
     const read = one.before.find((it) => ownerOf(it) === ownerOf(name) && !CHANGES.test(it));
-    const isMade = numbers.some((it, at) => it !== other.numbers[at]) && !numbers.includes(VALUES[0]);
+    const isMade = parts.some((it, at) => it !== other.parts[at]) && !parts.includes(VALUES[0]);
     if (read === undefined || !isMade || !STORES.test(name)) continue;
     return { ...STALE_READ, sentence: `${nameOfPlan(plan)} calls ${read.replace(/^\./, '')} ${STALE_READ.sentence}` };
   }
@@ -54,7 +56,7 @@ async function callsWith(
   const held: Call[] = [];
   const heard = (given: readonly unknown[], name: string): void => {
     const isHeld = heldNow(bench) !== null;
-    if (isHeld && isWork(name)) held.push({ name, numbers: numbersIn(given) });
+    if (isHeld && isWork(name)) held.push({ name, parts: partsIn(given) });
     // What comes after a release belongs to the next lock, if there is one.
     if (!isHeld && held.length === 0) before.push(name);
   };
@@ -64,14 +66,8 @@ async function callsWith(
   return { before, held, isAsked: trial?.sent.some(isAsked) ?? false };
 }
 
-function numbersIn(given: readonly unknown[]): readonly number[] {
+/** Numbers, and texts that begin with one of the numbers that are read before the lock. */
+function partsIn(given: readonly unknown[]): readonly (number | string)[] {
   const parts = given.flatMap((it) => (typeof it === 'object' && it !== null ? Object.values(it) : [it]));
-  // What was added to a text begins with the number that was read.
-  const numberOf = (it: unknown): number =>
-    typeof it === 'number'
-      ? it
-      : typeof it === 'string' && /^[12]000\D/.test(it)
-        ? Number.parseInt(it, 10) + 0.5
-        : Number.NaN;
-  return parts.map(numberOf).filter((it) => !Number.isNaN(it));
+  return parts.filter((it) => typeof it === 'number' || (typeof it === 'string' && IS_ADDED.test(it)));
 }

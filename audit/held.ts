@@ -1,7 +1,7 @@
 import { readHoldEnd } from '../libraries/lock-under-test.js';
 import { as, type ProcessContext } from '../libraries/runtime/owner.js';
 import { type Callable, membersOf, methodsOf } from './callables.js';
-import { isClass } from './handed-functions.js';
+import { isClass } from './classes.js';
 import { asking, withoutAborts, withoutLatches } from './latches.js';
 import type { RefusalSign } from './plan.js';
 import { isUnknown } from './unknown.js';

@@ -183,7 +183,9 @@ const TRIES_AGAIN = /\battempts\b["'`]?\s*:\s*(?:[2-9]|[1-9]\d+)\b/;
 
 /** Whether a function does the jobs of a queue that tries again what has failed. */
 function isRetried({ bench: { program }, how }: Subject): boolean {
-  const isOfKafka = program.texts.some((it) => /['"]kafkajs['"]/.test(it) && /\beach(?:Message|Batch)\b/.test(it));
+  const isOfKafka = program.sources.some(
+    ({ imports, text }) => imports.includes('kafkajs') && /\beach(?:Message|Batch)\b/.test(text),
+  );
   return isOfKafka || (takerIn(how.plan) === 'Worker' && program.texts.some((it) => TRIES_AGAIN.test(it)));
 }
 

@@ -2,6 +2,7 @@ import { basename } from 'node:path';
 import { authorsLine } from '../libraries/frames.js';
 import type { Program } from './program.js';
 import { part, parts, type SyntaxNode, syntaxOf, visit } from './syntax.js';
+import { nameOf } from './uses.js';
 
 const PLACE = /^(.*):(\d+):\d+$/;
 
@@ -13,15 +14,20 @@ export function isOfWork({ sources }: Program, error: unknown): boolean {
   const [, path = '', line = ''] = PLACE.exec((error instanceof Error ? authorsLine(error) : null) ?? '') ?? [];
   const name = basename(path);
   const source = sources.find(({ shapes }) => shapes.some(({ where }) => basename(where).startsWith(`${name}:`)));
-  return source !== undefined && isTried(source.text, name, Number(line));
+  return source !== undefined && isWithin(source.text, name, Number(line));
 }
 
-/** A function that is written where it is handed over: the work. */
-function isFunctionNode({ type }: SyntaxNode): boolean {
-  return type === 'ArrowFunctionExpression' || type === 'FunctionExpression';
+/** What is handed a function that handles an outcome, or waits: not the work. */
+const HANDLES = /^(?:then|catch|finally|setTimeout|setInterval|setImmediate|nextTick|on|once)$/;
+
+/** The functions that are written where a call hands them over: the work. */
+function worksOf(call: SyntaxNode): readonly SyntaxNode[] {
+  const callee = part(call, 'callee');
+  if (callee !== null && HANDLES.test(nameOf(part(callee, 'property') ?? callee))) return [];
+  return parts(call, 'arguments').filter(({ type }) => /^(?:Arrow)?FunctionExpression$/.test(type));
 }
 
-function isTried(text: string, name: string, line: number): boolean {
+function isWithin(text: string, name: string, line: number): boolean {
   const start = text.split('\n', line - 1).reduce((sum, it) => sum + it.length + 1, 0);
   const thrown =
     start +
@@ -33,7 +39,7 @@ function isTried(text: string, name: string, line: number): boolean {
   let isIn = false;
   visit(syntaxOf(text, name), (node) => {
     const block = node.type === 'TryStatement' && part(node, 'finalizer') !== null ? part(node, 'block') : null;
-    const handed = node.type === 'CallExpression' ? parts(node, 'arguments').filter(isFunctionNode) : [];
+    const handed = node.type === 'CallExpression' ? worksOf(node) : [];
     isIn ||= [block, ...handed].some((it) => it !== null && it.start < thrown && thrown < it.end);
   });
   return isIn;

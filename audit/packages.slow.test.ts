@@ -198,3 +198,23 @@ export async function claim(store: Store, id: string): Promise<boolean> {
   expect(await idsOf(claiming('before !== null'), 40)).toEqual([]);
   expect(await idsOf(claiming('before === token'), 40)).not.toEqual([]);
 });
+
+it('sends what another fetch asks for to the nodes, where that is the address of Redis', async () => {
+  const text = `import fetch from 'node-fetch';
+import { randomUUID } from 'node:crypto';
+const ask = async (...command: string[]): Promise<unknown> => {
+  const answer = await fetch(process.env.UPSTASH_REDIS_REST_URL!, {
+    method: 'POST',
+    headers: { authorization: 'Bearer ' + process.env.UPSTASH_REDIS_REST_TOKEN },
+    body: JSON.stringify(command),
+  });
+  return ((await answer.json()) as { result: unknown }).result;
+};
+export async function withLock<T>(key: string, fn: () => Promise<T>): Promise<T> {
+  const token = randomUUID();
+  if ((await ask('SET', key, token, 'NX')) !== 'OK') throw new Error('busy');
+  try { return await fn(); } finally { await ask('DEL', key); }
+}
+`;
+  expect(await idsOf(text)).toEqual(['no-ttl']);
+});

@@ -8,7 +8,7 @@ import { QUIET, unknownValue } from './unknown.js';
 const DATABASES =
   'pg|pg-promise|postgres|mysql2?|mariadb|mongodb|mongoose|knex|kysely|drizzle-orm|typeorm|sequelize|@prisma/client|(?:better-)?sqlite3|sqlite|cassandra-driver|@neondatabase/serverless|@vercel/postgres|@planetscale/database|@libsql/client|@supabase/supabase-js|@elastic/elasticsearch';
 const SERVICES =
-  'stripe|nodemailer|twilio|resend|@sendgrid/mail|@slack/[\\w-]+|axios|got|ky|superagent|node-fetch|undici|openai|aws-sdk|@aws-sdk/[\\w-]+|@google-cloud/[\\w-]+|@azure/[\\w-]+|firebase-admin';
+  'stripe|nodemailer|twilio|resend|@sendgrid/mail|@slack/[\\w-]+|axios|got|ky|superagent|openai|aws-sdk|@aws-sdk/[\\w-]+|@google-cloud/[\\w-]+|@azure/[\\w-]+|firebase-admin';
 const BROKERS = 'kafkajs|amqplib|amqp-connection-manager|nats|mqtt|bullmq|bull|bee-queue|agenda|pg-boss';
 const SERVERS =
   'express|express-async-handler|fastify|@fastify/[\\w-]+|koa|koa-router|koa-bodyparser|@koa/[\\w-]+|hono|@hono/[\\w-]+|@hapi/hapi|restify|polka|itty-router|next|@nestjs/[\\w-]+|@nestjs-modules/[\\w-]+|cors|helmet|body-parser';
@@ -19,15 +19,24 @@ const REPLACED: RegExp = new RegExp(`^(?:${[DATABASES, SERVICES, BROKERS, SERVER
 const LOGS =
   /^(?:pino|pino-http|pino-pretty|winston|bunyan|loglevel|consola|debug|morgan|prom-client|@sentry\/[\w-]+|dotenv)(?:\/.*)?$/;
 
+/** What is the global `fetch` by another name: a client of Redis over HTTP may be behind it. */
+const FETCHES = /^(?:node-fetch|undici|cross-fetch|isomorphic-fetch)(?:\/.*)?$/;
+const OF_FETCH = /^(?:fetch|Headers|Request|Response|FormData)$/;
+
 type Module = Readonly<Record<string, unknown>>;
 
 /** What stands for a package that is not loaded; `null` for one that is. */
 export function standFor(request: string): Module | null {
   if (LOGS.test(request)) return moduleOf(QUIET as Module);
+  if (FETCHES.test(request)) return moduleOf(FETCH);
   return REPLACED.test(request) ? moduleOf(unknownValue() as Module) : null;
 }
 
-/** The packages that are not loaded, of those that files import. */
+const FETCH: Module = new Proxy(((...given) => fetch(...given)) as typeof fetch as unknown as Module, {
+  get: (_, name) => Reflect.get(OF_FETCH.test(String(name)) ? globalThis : (unknownValue() as Module), name) as unknown,
+});
+
+/** The packages that are not loaded, of those that files import, without those that are only told things. */
 export function replacedIn(imports: readonly string[]): string[] {
   return [...new Set(imports)].filter((it) => REPLACED.test(it)).sort();
 }

@@ -1,5 +1,5 @@
 import { type Callable, methodsOf, type Shapes } from './callables.js';
-import { isClass } from './handed-functions.js';
+import { isClass } from './classes.js';
 import { saysMode } from './modes.js';
 import type { Parameter } from './parameter.js';
 import { type Plan, type Step, takerIn } from './plan.js';

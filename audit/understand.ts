@@ -1,16 +1,13 @@
-import { replayLibraries } from '../libraries/run.js';
 import { UnsupportedClient } from '../libraries/session.js';
-import type { Fault, Schedule } from '../scenarios/index.js';
-import { InputError } from '../scenarios/input-error.js';
+import type { Fault } from '../scenarios/index.js';
 import { functionDefects } from './beside.js';
 import type { Defect } from './defect.js';
 import { serversIn } from './environment.js';
 import { examine, type Seen } from './examine.js';
 import { looksAtForm } from './forms.js';
-import type { Given } from './given.js';
 import { refusalIn, releaserIn } from './held.js';
 import { Hosts } from './hosts.js';
-import { type Bench, beginIn, loadIn, makeFor } from './load.js';
+import type { Bench } from './load.js';
 import {
   NOTHING_KNOWN,
   nameOfPlan,
@@ -20,14 +17,14 @@ import {
   takerIn,
   type Understood,
 } from './plan.js';
-import { exportsOf, firstLineOf, insideOf, keptOf } from './program.js';
-import { MOST_NODES, NotGivenError, notFound, OptimisticError, reasonOf, UNRELEASED, UNSAID } from './refusal.js';
-import { type Attempt, calm, factoryFor, rehearse, use } from './rehearsal.js';
+import { chosen, plansIn } from './plans.js';
+import { MOST_NODES, NotGivenError, notFound, OptimisticError, UNRELEASED, UNSAID } from './refusal.js';
+import { type Attempt, calm, rehearse, use } from './rehearsal.js';
 import type { Hints } from './result.js';
 import { isAdded, type Said } from './said.js';
 import { LOOKS_BEFORE, STALE_READ } from './shown-defects.js';
 import { withStored } from './stored.js';
-import { isTaker, MAKING_MS, openersIn, Surface } from './surface.js';
+import { isTaker } from './surface.js';
 import { FIRST_TTL_MS } from './units.js';
 
 /** A lock that was found in a file. */
@@ -99,63 +96,6 @@ async function withOthers(bench: Bench, found: FoundLock, plans: readonly Plan[]
 function isLeftToOthers({ plan, releases }: Understood, plans: readonly Plan[]): boolean {
   const isInside = ({ path }: Plan): boolean => path[0]?.kind === 'inside';
   return plan.use === 'pair' && plan.give === null && !releases && isInside(plan) && !plans.every(isInside);
-}
-
-const SCRIPT: Plan = { path: [], use: 'script', take: '', give: null, extend: null };
-const NO_LOCK = { acquire: () => null, release: () => undefined };
-
-/** The ways in which a file can be used, the likeliest first. */
-async function plansIn(bench: Bench, hosts: Hosts, isBegun: boolean): Promise<Plan[]> {
-  const plans: Plan[] = [];
-  let problem: unknown = null;
-  const schedule: Schedule = calm(MOST_NODES, [[use(0, FIRST_TTL_MS, 1)]], 5_000_000);
-  const subject = factoryFor(
-    bench.program.name,
-    async ({ addresses }) => {
-      try {
-        const late = new Promise<null>((resolve) => setTimeout(() => resolve(null), MAKING_MS));
-        const loaded = await Promise.race([loadIn(bench, addresses), late]);
-        if (loaded === null) plans.push(SCRIPT);
-        if (loaded === null) return NO_LOCK;
-        const given: Given = { ...loaded.given, key: 'a', ttlMs: FIRST_TTL_MS, token: 'token', unitMs: 1 };
-        const surface = new Surface(loaded.shapes, makeFor(loaded, given));
-        const begin = isBegun ? openersIn(exportsOf(loaded.exports)) : [];
-        await beginIn(loaded, begin, given).catch(() => {});
-        plans.push(...(await surface.plansFor(exportsOf(loaded.exports), 'export', begin)));
-        const kept = new Surface(loaded.shapes, makeFor(loaded, given));
-        plans.push(...(await kept.plansFor(new Map(Object.entries(keptOf(loaded.exports))), 'inside', begin)));
-        const inner = new Surface(loaded.shapes, makeFor(loaded, given));
-        if (exportsOf(loaded.exports).size === 0) plans.push(SCRIPT);
-        plans.push(...(await inner.plansFor(new Map(Object.entries(insideOf(loaded.exports))), 'inside', begin)));
-      } catch (error) {
-        problem = error;
-      }
-      return NO_LOCK;
-    },
-    bench,
-    hosts,
-  );
-  try {
-    await replayLibraries(subject, schedule);
-  } catch (error) {
-    problem ??= error;
-  }
-  if (plans.length > 0 || problem === null) return plans;
-  const { name } = bench.program;
-  if (problem instanceof InputError) throw problem;
-  throw new InputError(reasonOf(problem, name) ?? `${name} throws as it is loaded: ${firstLineOf(problem)}`, {
-    cause: problem,
-  });
-}
-
-function chosen(plans: readonly Plan[], { acquire, release }: Hints, name: string): Plan[] {
-  if (acquire === undefined) return plans.map((it) => (release === undefined ? it : { ...it, give: release }));
-  const named = plans.filter((it) => takerIn(it) === acquire);
-  if (named.length === 0)
-    throw new InputError(
-      `--acquire: ${name} has no function ${acquire}; it has ${[...new Set(plans.map(takerIn))].join(', ') || 'none'}`,
-    );
-  return named.map((it) => (release === undefined || it.use === 'with' ? it : { ...it, use: 'pair', give: release }));
 }
 
 /** Uses a lock in one of the ways, or where that fails once it has been opened; `null` where that is none. */

@@ -1,5 +1,6 @@
 import { current } from '../libraries/runtime/owner.js';
-import { becomesOf, decorates, firstOf, handlerIn, keep, listens } from './handed-functions.js';
+import { decorates } from './classes.js';
+import { becomesOf, firstOf, handlerIn, keep, listens } from './handed-functions.js';
 import type { Parameter } from './parameter.js';
 import { isSignature } from './signatures.js';
 import { namedByStatement, nothingOf } from './statements.js';
