@@ -63,3 +63,12 @@ it('says what is wrong as Redis does', () => {
   expect(ask('XREAD STREAMS log log 0')).toMatch(/^-ERR Unbalanced XREAD list of streams/);
   expect(ask('XACK log h 1-1')).toBe(':0\r\n');
 });
+
+it('sets a group back to the beginning, and to the end', () => {
+  const { ask } = after(...ADDED, 'XREADGROUP GROUP g one STREAMS log >');
+  expect(ask('XGROUP SETID log g -')).toBe('+OK\r\n');
+  expect(ask('XREADGROUP GROUP g two STREAMS log >')).toContain(entry('1-1', 'a'));
+  expect(ask('XGROUP SETID log g +')).toBe('+OK\r\n');
+  ask('XADD log 3-1 f c');
+  expect(ask('XREADGROUP GROUP g two STREAMS log >')).toBe('*-1\r\n');
+});

@@ -83,7 +83,12 @@ export const TEMPLATES: readonly string[] = [
   ...['XTRIM log MINID ~ entryId', 'XADD log MAXLEN ~ 2 LIMIT int * pairs', 'XADD log 5-18446744073709551615 pairs'],
   ...['XRANGE log - +', 'XDEL log entryId', 'XDEL log 5-1 7-3', 'XTRIM log MAXLEN int', 'XTRIM log MINID entryId'],
   ...['XGROUP CREATE log group entryId [MKSTREAM]', 'XGROUP CREATE log group $', 'XGROUP CREATE key group 0'],
-  ...['XGROUP SETID log group entryId', 'XGROUP DESTROY log group', 'XGROUP CREATECONSUMER log group group'],
+  ...[
+    'XGROUP SETID log group entryId',
+    'XGROUP SETID log group edge',
+    'XGROUP DESTROY log group',
+    'XGROUP CREATECONSUMER log group group',
+  ],
   ...['XGROUP DELCONSUMER log group group', 'XGROUP NOPE log', 'XREAD [COUNT int] STREAMS log key entryId entryId'],
   ...['XREAD [COUNT 1] STREAMS log 0', 'XREADGROUP GROUP group group [COUNT int] [NOACK] STREAMS log >'],
   ...['XREADGROUP GROUP group group STREAMS log entryId', 'XREADGROUP GROUP group group STREAMS log key > >'],

@@ -207,13 +207,19 @@ function optionsIn(argv: readonly string[], known: readonly string[]): readonly 
   return found;
 }
 
+/** After which entry a group begins: that of an ID, the last one (`$`), or none or all of them (`-`, `+`). */
+function startOf(text: string, last: StreamId): StreamId {
+  if (text === '$') return last;
+  return text === '-' || text === '+' ? boundOf(text, true) : idOf(text, 0n);
+}
+
 const create: Handler = (argv, { keys }) => {
   const [key, name, text] = [at(argv, 2), at(argv, 3), at(argv, 4)];
   const makes = optionsIn(argv, ['mkstream']).includes('mkstream');
   const found = streamOf(keys.find(key));
   if (found === null && !makes) throw NO_STREAM;
   const stream = found ?? new Stream();
-  const last = text === '$' ? stream.last : idOf(text, 0n);
+  const last = startOf(text, stream.last);
   if (stream.groups.has(name)) throw new Failure('BUSYGROUP Consumer Group name already exists');
   stream.groups.set(name, { last, pending: [], consumers: new Set() });
   if (found === null) keys.store(key, stream, NEVER);
@@ -245,7 +251,7 @@ const destroy: Handler = (argv, { keys }) => {
 
 const setId = onGroup((group, argv, { last }) => {
   const text = at(argv, 4);
-  group.last = text === '$' ? last : idOf(text, 0n);
+  group.last = startOf(text, last);
   return OK;
 });
 
