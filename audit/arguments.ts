@@ -4,6 +4,7 @@ import { periodFor } from './forms.js';
 import type { Given } from './given.js';
 import { modeFor, saysMode } from './modes.js';
 import type { Parameter } from './parameter.js';
+import { makersOf } from './response.js';
 import { hasClient, isAddress, isId, isListType, namesResource, type Role, roleOf, saysTtl } from './roles.js';
 import { unitIn } from './units.js';
 import { calls, elements, IS_BODY, partlyKnown, QUIET, requiredValue, unknownValue } from './unknown.js';
@@ -366,17 +367,21 @@ function optionsFor(parameter: Parameter, given: Given, isRelease: boolean): unk
   const { fields, isOptional } = parameter;
   const isOwn = (it: Parameter): boolean => ['work', ...SERVERS].includes(roleOf(it, isRelease)) || namesResource(it);
   if (given.isBare === true && isOptional && !fields.some(isOwn)) return undefined;
-  const made: Record<string, unknown> = {};
+  const made: Record<string, unknown> = { ...makersOf(fields.map(({ name }) => name)) };
   const isNeeded = (it: Parameter): boolean => {
     const role = roleOf(it, isRelease);
     return (
       !it.isOptional ||
+      // The request of a context.
+      (it.isGuessed === true && role === 'subject') ||
       saysMode(it, given.modes) ||
       [...SERVERS, 'work', 'permits', ...(given.isBare ? [] : ['key', 'keyOf', 'subject', 'ttl'])].includes(role)
     );
   };
   for (const field of fields.filter(isNeeded)) {
-    const value = argumentFor(field, given, isRelease);
+    // What is used is there.
+    const used = field.isGuessed === true ? { ...field, isOptional: false } : field;
+    const value = argumentFor(used, given, isRelease);
     if (value !== undefined) made[field.name] = value;
   }
   if (Object.keys(made).length === 0 && isOptional) return undefined;

@@ -15,7 +15,7 @@ import { propertyLabel } from '../report/index.js';
 import type { Schedule } from '../scenarios/index.js';
 import { InputError } from '../scenarios/input-error.js';
 import { loadLua } from '../wire/index.js';
-import { promiseOf } from './cases.js';
+import { isOwnWork, promiseOf } from './cases.js';
 import { causeOf, isOfEnd, LETS_TASKS_IN, lastGone, WITHOUT_KEY } from './causes.js';
 import { clientKindIn, keepClassesOfNodeRedis, loadClient } from './clients.js';
 import { type Defect, EXCLUSION } from './defect.js';
@@ -26,7 +26,8 @@ import { mute } from './mute.js';
 import { whereOf } from './plan.js';
 import { firstLineOf, Program } from './program.js';
 import { endsOtherwise, MOST_NODES, reasonOf } from './refusal.js';
-import { isCache } from './repeats.js';
+import { isCache, SAYS_SAFE } from './repeats.js';
+import { requiredTypes } from './required.js';
 import { type AuditPlan, type AuditResult, CLIENT_KINDS, type ClientKind, type Finding, type Hints } from './result.js';
 import { pathsIn } from './routes.js';
 import { type Failing, type Searched, searchAudit } from './search.js';
@@ -36,7 +37,7 @@ import { bodyIn, filesIn } from './stored.js';
 import { understoodIn } from './telling.js';
 import { type FoundLock, understand } from './understand.js';
 import { FIRST_TTL_MS } from './units.js';
-import { calls, requiredTypes } from './unknown.js';
+import { calls } from './unknown.js';
 import { Wire } from './wire.js';
 
 /** What an audit tells as it goes on. */
@@ -47,6 +48,8 @@ export const AUDIT_REPLAY = '<replay>';
 
 /** Defects that make a cache ask its source twice, or not until its guard expires, and no more. */
 const HARMLESS_IN_CACHES: readonly string[] = [WITHOUT_KEY.id, LETS_TASKS_IN.id, 'kept-on-error', 'work-outlasts-ttl'];
+/** The same of work that may be done twice, as its file says: its nodes were slow, and nothing is done a second time. */
+const HARMLESS_WHERE_REPEATED: readonly string[] = ['over-when-given'];
 
 const MOST_FINDINGS = 3;
 const MOST_SHRINKING = 400;
@@ -104,7 +107,11 @@ async function audited(plan: AuditPlan, tell: Tell, isStopped: () => boolean): P
   const subject = { bench, hosts, how, alone: seen.alone, ttlMs: how.fixedTtlMs ?? FIRST_TTL_MS };
   const all = defectsOf(found);
   const mayFail = searched.failing.length > 0 || all.length > 0;
-  const harmless = mayFail && (await isCache(subject)) ? HARMLESS_IN_CACHES : [];
+  const isRepeated = isOwnWork(how) && program.texts.some((it) => SAYS_SAFE.test(it));
+  const harmless = [
+    ...(mayFail && (await isCache(subject)) ? HARMLESS_IN_CACHES : []),
+    ...(isRepeated ? HARMLESS_WHERE_REPEATED : []),
+  ];
   const defects = all.filter(({ id }) => !harmless.includes(id));
   for (const failing of distinct(searched.failing)) {
     if (findings.length >= MOST_FINDINGS || isStopped()) break;

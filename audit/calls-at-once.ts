@@ -55,6 +55,9 @@ export function worksBeside(first: Attempt | undefined, second: Attempt | undefi
   const release = [...own.sent, ...other.sent].find((it) => it.operation === 'release' && it.key === own.key);
   const [beginMs = Number.NaN] = own.worksAtMs;
   const endMs = Math.min(beginMs + takesMs, release?.atMs ?? Number.NaN);
-  const beginning = own.works.find(isWork);
+  const [beginning] = own.works;
+  // What each of them does is heard of as that of either.
+  const works = [...own.works, ...other.works].filter(isWork);
+  if (works.length === 0 || works.some((it) => works.filter((one) => one === it).length < 2)) return false;
   return other.works.some((it, i) => it === beginning && (other.worksAtMs[i] ?? Number.NaN) < endMs);
 }

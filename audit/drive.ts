@@ -42,15 +42,15 @@ export interface HeldByFile {
   reenter?: () => Promise<HeldByFile | null>;
 }
 
-/** A file that does its work as it is loaded has this long for it, ms of simulated time. */
-const SCRIPT_MS = 15_000;
-
 /** What may refuse a command, or go on without it, before it is connected. */
 const LOOKS_WHETHER_CONNECTED =
   /\bdisableOfflineQueue:\s*true|\benableOfflineQueue:\s*false|\bis(?:Ready|Connected)\b|\.status\s*[!=]==?\s*['"]ready|\b(?:connected|ready)\s*=\s*true/;
 
 /** Within this clients are connected, ms of simulated time. */
 const CONNECTING_MS = 100;
+
+/** A file that does its work as it is loaded has this long for it, ms of simulated time. */
+const SCRIPT_MS = 15_000;
 
 function later(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));

@@ -16,6 +16,9 @@ const TAKEN = /\{([^{}]*)\}\s*=\s*process\.env\b/g;
 
 const COMPARED = /!==?\s*(?:`[^`]*\$\{\s*)?process\.env\.([A-Z][A-Z0-9_]*)/g;
 
+/** What a method of is called as the file is loaded has to be there: `process.env.BROKERS.split(',')`. */
+const CALLED = /\bprocess\.env\.([A-Z][A-Z0-9_]*)!?\.\w+\(/g;
+
 const MADE = /\benv\[\s*`([^`]*)`\s*\]/g;
 const LISTED = /\[([^\][]*)\]/g;
 const WORD = /(['"])([A-Za-z0-9][A-Za-z0-9_]*)\1/g;
@@ -81,9 +84,16 @@ export function serversIn(sources: readonly SourceFile[]): number | null {
   return most > 1 ? most : null;
 }
 
-/** Addresses as a file wants them: `n0:6379`, or `redis://n0:6379`. */
+/** Whether files hand each of their servers to a client as a host, and never name a port. */
+function takesHosts(sources: readonly SourceFile[]): boolean {
+  const isHost = ({ text }: SourceFile): boolean => /\bnew \w+\(\s*\{[^}]*\bhost\b/.test(text);
+  return sources.some(isHost) && !sources.some(({ text }) => /\bport\b/i.test(text));
+}
+
+/** Addresses as a file wants them: `n0`, `n0:6379`, or `redis://n0:6379`. */
 export function placesFor(sources: readonly SourceFile[], addresses: readonly NodeAddress[]): string[] {
   const short = takesPlaces(sources);
+  if (takesHosts(sources)) return addresses.map(({ host }) => host);
   return addresses.map(({ host, port, url }) => (short ? `${host}:${port}` : url));
 }
 
@@ -126,10 +136,11 @@ export function queriesIn(sources: readonly SourceFile[]): string[] {
 export function environmentFor(sources: readonly SourceFile[], nodes: number): Record<string, string> {
   const values: Record<string, string> = {};
   const counts = new Map<Kind, number>();
-  const short = takesPlaces(sources);
+  const [short, bare] = [takesPlaces(sources), takesHosts(sources)];
   const areCounted = countsHolders(sources);
   const fetches = sources.some(({ text }) => /\bfetch\(/.test(text));
   for (const { text } of sources) for (const [, name = ''] of text.matchAll(COMPARED)) values[name] = SECRET;
+  for (const { text } of sources) for (const [, name = ''] of text.matchAll(CALLED)) values[name] ??= 'a';
   for (const name of namesIn(sources)) {
     // Of what several may hold, that one holds it is what can be judged.
     if (areCounted && isLimit(name)) values[name] = '1';
@@ -143,7 +154,9 @@ export function environmentFor(sources: readonly SourceFile[], nodes: number): R
     if (!isUsual) counts.set(kind, nth + 1);
     const { host, port, url, restUrl } = addressOf(nth);
     const all = Array.from({ length: nodes }, (_, i) => addressOf(i));
-    const lists = all.map((it) => (short || /HOSTS$/.test(name) ? `${it.host}:${it.port}` : it.url)).join(',');
+    const place = (it: NodeAddress): string =>
+      bare ? it.host : short || /HOSTS$/.test(name) ? `${it.host}:${it.port}` : it.url;
+    const lists = all.map(place).join(',');
     values[name] = { rest: restUrl, token: 'token', list: lists, url, host, port: String(port) }[kind];
   }
   return values;

@@ -22,7 +22,7 @@ import { type InOutages, inOutages } from './outages.js';
 import type { Understood } from './plan.js';
 import { hasOwnConnections } from './program.js';
 import { type TwoReaders, twoReaders } from './readers.js';
-import { type Attempt, calm, REST_MS, rehearse, use, type Ways, withClock } from './rehearsal.js';
+import { type Attempt, calm, heldNow, REST_MS, rehearse, use, type Ways, withClock } from './rehearsal.js';
 import { isCache } from './repeats.js';
 import type { Said } from './said.js';
 import type { Subject } from './subject.js';
@@ -112,7 +112,7 @@ export async function examine(
   const ahead = await rehearse(bench, hosts, known, withClock(calmFor(two, known, ttlMs), 'c2', 2 * ttlMs));
   const extensions = [{ afterUs: Math.round(partMs * 500), ttlMs }];
   const [extended] = how.plan.use === 'pair' ? await plays([{ ...held, extensions }]) : [];
-  const throwing = waysToThrow(how);
+  const throwing = waysToThrow(bench, how);
   const [thrown] = throwing === null ? [] : await plays([ownWork ? use(10, ttlMs, 1) : held], throwing);
   const [bare] = how.fixedTtlMs === null ? await playing({ ...known, isBare: true })([use(10, ttlMs, 1)]) : [];
   const { besides, ...tasks } = await twoTasks(bench, hosts, known, ttlMs);
@@ -163,9 +163,11 @@ export async function examine(
 }
 
 /** How the work under a lock is made to throw, where that can be. */
-function waysToThrow(how: Understood): Ways | null {
+function waysToThrow(bench: Bench, how: Understood): Ways | null {
   if (how.plan.use === 'with') return { throws: true };
-  return isOwnWork(how) ? { naturally: true, takes: () => Promise.reject(new Error('it failed')) } : null;
+  const takes = (): Promise<void> =>
+    heldNow(bench) === null ? Promise.resolve() : Promise.reject(new Error('it failed'));
+  return isOwnWork(how) ? { naturally: true, takes } : null;
 }
 
 /** What shows of a lock that is held for long: whether it renews itself, and how many it lets in. */

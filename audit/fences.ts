@@ -48,11 +48,24 @@ export function speaksOfFencing({ program }: Bench): boolean {
 }
 
 /** The version of a record that was read, handed to a call after what is stored: `save(doc, doc.version)`. */
-const HANDS_VERSION = /,\s*[\w.]+\.(?:version|revision|rev|etag|_rev)\s*[,)]/;
+const HANDS_VERSION = /,\s*[\w.]+\.(?:version|revision|rev|etag|_rev)\s*[,)]/g;
+/** The last statement that changes something in a text, and one that does so for a version alone. */
+const STATEMENT =
+  /\b(?:insert\s+into|update|delete\s+from)\b(?![\s\S]*\b(?:insert\s+into|update|delete\s+from)\b)[\s\S]*$/i;
+const OF_VERSION = /\bwhere\b[\s\S]*(?:version|revision|rev|etag)\b/i;
+/** Between a statement and what it is handed there is no more. */
+const NEAR = 300;
+
+function handsVersion(text: string): boolean {
+  return [...text.matchAll(HANDS_VERSION)].some(({ index }) => {
+    const [statement] = STATEMENT.exec(text.slice(Math.max(0, index - NEAR), index)) ?? [];
+    return statement === undefined || OF_VERSION.test(statement);
+  });
+}
 
 /** Whether what a file stores its work in refuses who is late, by a fencing token or by the version that was read. */
 export function refusesLate(bench: Bench): boolean {
-  return speaksOfFencing(bench) || bench.program.sources.some(({ text }) => HANDS_VERSION.test(text));
+  return speaksOfFencing(bench) || bench.program.sources.some(({ text }) => handsVersion(text));
 }
 
 /** A lock that speaks of fencing may call its token so, or otherwise; what is nothing but a number is one. */

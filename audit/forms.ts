@@ -53,6 +53,18 @@ const LIST = new RegExp(
   String.raw`(?:\b(\w{1,60})\s*(?::[^=\n]{1,60})?=\s*)?((?:new )?[\w.<>]{0,40}\()?\[\s*(${ITEM}(?:\s*,\s*${ITEM})+)\s*,?\s*\](\s*\.includes\()?`,
   'g',
 );
+/** An object that is written out, with its name; its values have no objects in them. */
+const TABLE = /\b(?:const|let|var)\s+(\w{1,60})\s*(?::[^=\n]{1,80})?=\s*(?:Object\.freeze\(\s*)?\{([^{}]{1,2000})\}/g;
+const FIELD = /(?:^|[,\n{])\s*(['"]?)([\w-]+)\1\s*:/g;
+
+/** The names of what objects have in which a file looks for something: `PRICES[plan]`. */
+function tablesIn(text: string): string[][] {
+  return [...text.matchAll(TABLE)]
+    .filter(([, name]) => new RegExp(String.raw`\b${name}\[\s*[a-z]`).test(text))
+    .map(([, , inner = '']) => [...inner.matchAll(FIELD)].map(([, , field = '']) => field))
+    .filter((fields) => fields.length > 0);
+}
+
 /** Whether a text has to be of some form. */
 const HAS_FORM = /\{\d+(?:,\d*)?\}\)?\$\/|\.length\s*(?:<|!==?)\s*\d|isUUID|\buuid\b.*test\(/i;
 
@@ -63,7 +75,7 @@ export function looksAtForm(texts: readonly string[]): boolean {
 
 /** Lists in which a file looks for something. */
 function listsIn(text: string): string[][] {
-  return [...text.matchAll(LIST)]
+  const lists = [...text.matchAll(LIST)]
     .filter(
       ([, name, maker = '', , looks]) =>
         looks !== undefined ||
@@ -71,6 +83,7 @@ function listsIn(text: string): string[][] {
         (name !== undefined && new RegExp(String.raw`\b${name}\.(?:includes|has)\(`).test(text)),
     )
     .map(([, , , inner = '']) => inner.split(',').map((it) => it.replace(/['"\s]/g, '')));
+  return [...lists, ...tablesIn(text)];
 }
 
 /**

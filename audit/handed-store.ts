@@ -66,8 +66,10 @@ async function callsWith(
   return { before, held, isAsked: trial?.sent.some(isAsked) ?? false };
 }
 
-/** Numbers, and texts that begin with one of the numbers that are read before the lock. */
-function partsIn(given: readonly unknown[]): readonly (number | string)[] {
-  const parts = given.flatMap((it) => (typeof it === 'object' && it !== null ? Object.values(it) : [it]));
-  return parts.filter((it) => typeof it === 'number' || (typeof it === 'string' && IS_ADDED.test(it)));
+/** Numbers, and texts that begin with one of the numbers that are read before the lock; in objects, too: `{ $set: { points } }`. */
+function partsIn(given: readonly unknown[], depth: number = 2): readonly (number | string)[] {
+  return given.flatMap((it) => {
+    if (typeof it === 'object' && it !== null) return depth > 0 ? partsIn(Object.values(it), depth - 1) : [];
+    return typeof it === 'number' || (typeof it === 'string' && IS_ADDED.test(it)) ? [it] : [];
+  });
 }

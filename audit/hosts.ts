@@ -40,6 +40,11 @@ export class Hosts {
     return new Set(this.known.values()).size;
   }
 
+  /** How many of them the file names itself. */
+  get named(): number {
+    return new Set([...this.known].filter(([place]) => !/^n\d+(?::|$)/.test(place)).map(([, index]) => index)).size;
+  }
+
   readonly nodeAt = (host: string, port: number): number => {
     const own = nodeAt(host);
     if (own < 0 && port === HTTPS && !/upstash|vercel-storage|redis|kv/i.test(host)) return -1;

@@ -6,7 +6,7 @@ import type { Defect } from './defect.js';
 import type { Hosts } from './hosts.js';
 import { type Bench, textIn } from './load.js';
 import { takerIn, type Understood } from './plan.js';
-import { type Attempt, calm, delayed, REST_MS, rehearse, use } from './rehearsal.js';
+import { type Attempt, calm, delayed, heldNow, REST_MS, rehearse, use } from './rehearsal.js';
 import type { Said } from './said.js';
 import {
   DROPS_BUSY,
@@ -151,8 +151,11 @@ const ACKNOWLEDGES = /(?:^|\.)(?:ack(?:nowledge)?|complete|commit|deleteMessage)
  */
 async function losesFailed(subject: Subject): Promise<readonly Defect[]> {
   const { bench, hosts, how, ttlMs } = subject;
+  // What it reads of the request before is there.
   const takes = (): Promise<void> =>
-    current.owner?.name === 'c1' ? Promise.reject(new Error('it failed')) : Promise.resolve();
+    current.owner?.name === 'c1' && heldNow(bench) !== null
+      ? Promise.reject(new Error('it failed'))
+      : Promise.resolve();
   const atMs = Math.min(ttlMs / 2, AGAIN_MS);
   const uses = [[use(10, ttlMs, 1)], [use(10 + atMs, ttlMs, 1)], [{ ...use(10, ttlMs, 1), resources: ['b'] }]];
   const schedule = calm(how.nodes, uses, (atMs + 2 * REST_MS) * 1000);
@@ -167,15 +170,24 @@ async function losesFailed(subject: Subject): Promise<readonly Defect[]> {
   const calls = failed.calls.filter((it) => GIVES_MESSAGE_BACK.test(it));
   if (calls.length > 0 && again.calls.length > 0 && again.calls.every((it) => ACKNOWLEDGES.test(it)))
     return failed.works.some((it) => isWork(it) && !calls.includes(it)) ? [LOSES_MESSAGE] : [];
-  const isSkipped = all[0]?.releaseError != null && all[1]?.error === null && !hasWorked(again);
-  if (isSkipped && other != null && hasWorked(other) && isRetried(subject)) return [LOSES_JOB];
+  const begun = begunBy(failed);
+  const isSkipped = all[0]?.releaseError != null && all[1]?.error === null && !hasWorked(again, begun);
+  if (isSkipped && other != null && hasWorked(other, begun) && isRetried(subject)) return [LOSES_JOB];
   const isFailed = (failed.status ?? 0) >= 500 && failed.works.some(isWork);
   return isFailed && hasSucceeded(again) && !again.calls.some(isWork) ? [LOSES_FAILED] : [];
 }
 
-/** Whether a call has done anything, in Redis too. */
-function hasWorked({ calls, sent, key }: Trial): boolean {
-  return calls.some(isWork) || sent.some((it) => it.key !== key && CHANGES_DATA.test(it.verb));
+/** What it has called before it asked for its key: that it calls each time. */
+function begunBy({ calls, works }: Trial): readonly string[] {
+  return calls.slice(0, calls.length - works.length);
+}
+
+/** Whether a call has done anything besides what it has begun with, in Redis too. */
+function hasWorked({ calls, sent, key }: Trial, begun: readonly string[]): boolean {
+  return (
+    calls.some((it) => isWork(it) && !begun.includes(it)) ||
+    sent.some((it) => it.key !== key && CHANGES_DATA.test(it.verb))
+  );
 }
 
 /** How often BullMQ tries a job, where that is more than once: `attempts: 5`. A consumer of Kafka tries again whatever throws. */
@@ -242,6 +254,28 @@ async function dropsBusy(subject: Subject): Promise<boolean> {
   return asked >= 0 && trial.sent.some(({ verb }, i) => verb === 'xack' && i > asked);
 }
 
+/** What tells a queue that a message is done. */
+const IS_DONE_WITH = /(?:^|\.)(?:ack(?:nowledge)?|deleteMessage|complete)(?:\s|$)/;
+
+/** Whether a message is acknowledged whose lock another process has, and nothing is done of its work. */
+async function acknowledgesBusy({ bench, hosts, how, ttlMs, alone }: Subject): Promise<boolean> {
+  const isWorking = alone.trial?.works.some((it) => isWork(it) && !IS_DONE_WITH.test(it)) === true;
+  if (!how.releases || !isWorking || alone.trial?.calls.some((it) => IS_DONE_WITH.test(it)) !== true) return false;
+  const takes = (): Promise<void> =>
+    new Promise((resolve) => setTimeout(resolve, current.owner?.name === 'c1' && heldNow(bench) ? ttlMs / 2 : 0));
+  const uses = [[use(10, ttlMs, 1)], [use(10 + ttlMs / 8, ttlMs, 1)]];
+  const attempts = await rehearse(bench, hosts, how, calm(how.nodes, uses, 8 * ttlMs * 1000), {
+    naturally: true,
+    takes,
+  });
+  const [own, busy] = ['c1', 'c2'].map((name) => attempts.find(({ client }) => client === name));
+  const { isGranted, refusals } = busy?.trial ?? {};
+  if (own?.trial?.isGranted !== true || isGranted !== false || refusals === 0) return false;
+  const begun = begunBy(own.trial);
+  const calls = busy?.trial?.calls.filter((it) => !begun.includes(it)) ?? [];
+  return calls.some((it) => IS_DONE_WITH.test(it)) && calls.every((it) => IS_DONE_WITH.test(it) || !isWork(it));
+}
+
 /**
  * The key, beside that of the lock, that a call has stored whose work has failed, and that keeps the next call from doing the work, which
  * says nothing of that: a mark that was set too early. A call of another thing does its work. `null` where there is none.
@@ -282,5 +316,6 @@ export async function requestDefects(subject: Subject): Promise<readonly Defect[
   if (!isOwnWork(subject.how)) return [];
   const lost = await losesFailed(subject);
   const again = lost.length === 0 && (await losesAgain(subject)) ? [LOSES_MESSAGE] : lost;
-  return [...again, ...((await dropsBusy(subject)) ? [DROPS_BUSY] : []), ...forgetsDone(subject)];
+  const isDropped = (await dropsBusy(subject)) || (await acknowledgesBusy(subject));
+  return [...again, ...(isDropped ? [DROPS_BUSY] : []), ...forgetsDone(subject)];
 }

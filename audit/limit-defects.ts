@@ -52,3 +52,12 @@ export function platformExceedsTtl(name: string, limitMs: number, ttlMs: number)
     fix: 'a TTL that is longer than maxDuration, or a time limit for all of the work that is shorter than the TTL',
   };
 }
+
+/** Of a function, after its name: a comment says that it takes longer than its TTL. */
+export function saidToExceedTtl(name: string, ttlMs: number, said: string): Defect {
+  return {
+    ...limitsExceedTtl(name, ttlMs, { name, afterMs: ttlMs }),
+    sentence: `a comment says “${said}”, the key of ${name} lives for ${seconds(ttlMs)} and is not extended, and nothing ends the work before that: it goes on when another process has the lock, and both work`,
+    fix: 'a TTL that is longer than the work takes, or an extension while it goes on; or a time limit for all of the work that is shorter than the TTL',
+  };
+}

@@ -29,8 +29,8 @@ export interface Bench {
   readonly scripts: Map<string, string>;
   /** What is in Redis before each run. Nothing, unless the lock does more with it. */
   stored: Stored;
-  /** What its functions look for elsewhere is found. It is, unless they do more work without. */
-  finds: boolean;
+  /** What its functions look for elsewhere is found, or all but the first. It is, unless they do more work without. */
+  finds: boolean | 'later';
 }
 
 /** The text of a command that is a script, by its SHA-1 too. */

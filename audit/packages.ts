@@ -6,22 +6,38 @@ import { QUIET, unknownValue } from './unknown.js';
  */
 
 const DATABASES =
-  'pg|pg-promise|postgres|mysql2?|mariadb|mongodb|mongoose|knex|kysely|drizzle-orm|typeorm|sequelize|@prisma/client|(?:better-)?sqlite3|sqlite|cassandra-driver|@neondatabase/serverless|@vercel/postgres|@planetscale/database|@libsql/client|@supabase/supabase-js|@elastic/elasticsearch';
+  'pg|pg-\\w+(?:-\\w+)?|postgres|slonik|mysql2?|mariadb|mssql|tedious|oracledb|mongodb|mongoose|knex|kysely|objection|drizzle-orm|typeorm|sequelize|@mikro-orm/[\\w-]+|@prisma/client|(?:better-)?sqlite3|sqlite|cassandra-driver|neo4j-driver|@clickhouse/client|@neondatabase/serverless|@vercel/(?:postgres|blob)|@planetscale/database|@libsql/client|@supabase/supabase-js|@elastic/elasticsearch|@opensearch-project/opensearch|meilisearch|algoliasearch|typesense';
 const SERVICES =
-  'stripe|nodemailer|twilio|resend|@sendgrid/mail|@slack/[\\w-]+|axios|got|ky|superagent|openai|aws-sdk|@aws-sdk/[\\w-]+|@google-cloud/[\\w-]+|@azure/[\\w-]+|firebase-admin';
-const BROKERS = 'kafkajs|amqplib|amqp-connection-manager|nats|mqtt|bullmq|bull|bee-queue|agenda|pg-boss';
+  'stripe|nodemailer|twilio|resend|postmark|web-push|@sendgrid/mail|@slack/[\\w-]+|axios|got|ky|superagent|needle|graphql-request|openai|@anthropic-ai/sdk|@google/generative-ai|replicate|aws-sdk|@aws-sdk/[\\w-]+|@google-cloud/[\\w-]+|@azure/[\\w-]+|firebase-admin|googleapis|@octokit/[\\w-]+|octokit|@notionhq/client|@shopify/[\\w-]+|braintree|@paypal/[\\w-]+|square|plaid|minio|ssh2(?:-sftp-client)?|basic-ftp|imapflow|@grpc/[\\w-]+|@trpc/[\\w-]+|ethers|viem|web3|@upstash/(?:qstash|workflow|vector)';
+const BROKERS =
+  'kafkajs|amqplib|amqp-connection-manager|nats|mqtt|sqs-consumer|bullmq|bull|bee-queue|agenda|graphile-worker';
 const SERVERS =
-  'express|express-async-handler|fastify|@fastify/[\\w-]+|koa|koa-router|koa-bodyparser|@koa/[\\w-]+|hono|@hono/[\\w-]+|@hapi/hapi|restify|polka|itty-router|next|@nestjs/[\\w-]+|@nestjs-modules/[\\w-]+|cors|helmet|body-parser';
-const TIMERS = 'node-cron|cron|croner|node-schedule|toad-scheduler';
-const REPLACED: RegExp = new RegExp(`^(?:${[DATABASES, SERVICES, BROKERS, SERVERS, TIMERS].join('|')})(?:/.*)?$`);
+  'express|express-[\\w-]+|fastify|@fastify/[\\w-]+|koa|koa-[\\w-]+|@koa/[\\w-]+|hono|@hono/[\\w-]+|@hapi/hapi|restify|polka|itty-router|next|@nestjs/[\\w-]+|@nestjs-modules/[\\w-]+|cors|helmet|body-parser|cookie-parser|multer|compression|jsonwebtoken|jose|passport[\\w-]*|ws|socket\\.io|@apollo/server|discord\\.js|@discordjs/[\\w-]+|telegraf|grammy|node-telegram-bot-api|reflect-metadata|class-validator|class-transformer';
+/** What works on files, pages and pictures, or starts programs. */
+const WORKERS =
+  'cheerio|jsdom|puppeteer(?:-core)?|playwright(?:-core)?|sharp|jimp|canvas|pdfkit|pdf-lib|pdfmake|exceljs|xlsx|csv-parse|csv-stringify|papaparse|fast-csv|archiver|unzipper|fluent-ffmpeg|execa|zx|simple-git|rss-parser|handlebars|ejs|mjml|marked|qrcode|tesseract\\.js|@tensorflow/[\\w-]+';
+const TIMERS = 'node-cron|cron|croner|node-schedule|toad-scheduler|bree';
+const REPLACED: RegExp = new RegExp(
+  `^(?:${[DATABASES, SERVICES, BROKERS, SERVERS, WORKERS, TIMERS].join('|')})(?:/.*)?$`,
+);
 
 /** What is told things, and says nothing. */
 const LOGS =
-  /^(?:pino|pino-http|pino-pretty|winston|bunyan|loglevel|consola|debug|morgan|prom-client|@sentry\/[\w-]+|dotenv)(?:\/.*)?$/;
+  /^(?:pino|pino-http|pino-pretty|winston|bunyan|loglevel|log4js|consola|debug|morgan|hot-shots|dd-trace|newrelic|prom-client|@sentry\/[\w-]+|dotenv)(?:\/.*)?$/;
 
 /** What is the global `fetch` by another name: a client of Redis over HTTP may be behind it. */
 const FETCHES = /^(?:node-fetch|undici|cross-fetch|isomorphic-fetch)(?:\/.*)?$/;
 const OF_FETCH = /^(?:fetch|Headers|Request|Response|FormData)$/;
+
+/** What gives the function that it is handed. */
+const SAME = /^(?:fastify-plugin|express-async-handler)$/;
+
+/**
+ * What a package may be for, by its name, whose functions have to be its own: locks and their clients, tokens, times, and what calls
+ * functions or checks values. One that is not installed, and is for something else, is stood for.
+ */
+const NEEDED =
+  /redis|valkey|keydb|dragonfly|upstash|\bkv\b|lock|mutex|semaphore|lease|leader|elect|sync|concurren|queue|limit|throttl|debounc|id\b|uuid|nano|cuid|token|nonce|random|hash|crypt|time|date|day|moment|\bms\b|duration|retr(?:y|i)|poll|async|promise|\bp-|lodash|underscore|ramda|remeda|rxjs|effect|fp-ts|zod|yup|joi|ajv|typebox|valibot|valid|schema|config|env|url|json|util/i;
 
 type Module = Readonly<Record<string, unknown>>;
 
@@ -29,7 +45,13 @@ type Module = Readonly<Record<string, unknown>>;
 export function standFor(request: string): Module | null {
   if (LOGS.test(request)) return moduleOf(QUIET as Module);
   if (FETCHES.test(request)) return moduleOf(FETCH);
+  if (SAME.test(request)) return moduleOf(((it: unknown) => it) as unknown as Module);
   return REPLACED.test(request) ? moduleOf(unknownValue() as Module) : null;
+}
+
+/** The same for a package that is not installed; `null` for one whose functions have to be its own. */
+export function standForMissing(request: string): Module | null {
+  return NEEDED.test(request) ? null : moduleOf(unknownValue() as Module);
 }
 
 const FETCH: Module = new Proxy(((...given) => fetch(...given)) as typeof fetch as unknown as Module, {

@@ -2,9 +2,16 @@ import { current } from '../libraries/runtime/owner.js';
 import { isWork, nameOfCall } from './called.js';
 import type { Defect } from './defect.js';
 import { refusesLate } from './fences.js';
-import { limitExceedsTtl, limitsExceedTtl, platformExceedsTtl, programExceedsTtl } from './limit-defects.js';
+import {
+  limitExceedsTtl,
+  limitsExceedTtl,
+  platformExceedsTtl,
+  programExceedsTtl,
+  saidToExceedTtl,
+} from './limit-defects.js';
 import { nameOfPlan, type Plan } from './plan.js';
 import { type Attempt, calm, heldNow, REST_MS, rehearse, use, type Ways } from './rehearsal.js';
+import { longestSaid } from './said-times.js';
 import { GIVES_UP_ALONE, IS_DONE, marksAsDone, RELEASES_BESIDE } from './shown-defects.js';
 import type { Runnable } from './subject.js';
 import { CHANGES_DATA, markIn, touchesIn } from './touches.js';
@@ -38,6 +45,7 @@ export async function partDefect(subject: Runnable, plan: Plan): Promise<Defect 
     (await waitsPastTtl(subject, plan)) ??
     (await runsPastTtl(subject, plan)) ??
     (await startsUnbounded(subject, plan)) ??
+    (await saysMore(subject, plan)) ??
     (await goesOnGivenUp(subject, plan)) ??
     (await marksUndone(subject, plan))
   );
@@ -263,6 +271,31 @@ async function startsUnbounded(subject: Runnable, plan: Plan): Promise<Defect | 
     return null;
   const isReleased = trial.sent.some(({ operation, atMs }) => operation === 'release' && atMs >= trial.grantedMs);
   return isReleased ? programExceedsTtl(nameOfPlan(plan), program, ttlMs) : null;
+}
+
+/**
+ * Whether comments say that something takes longer than the TTL, and the work of a function may: a call that no signal ends takes as long,
+ * while the key is not extended.
+ */
+async function saysMore(subject: Runnable, plan: Plan): Promise<Defect | null> {
+  const { bench, how } = subject;
+  const ttlMs = how.fixedTtlMs ?? Number.POSITIVE_INFINITY;
+  const said = longestSaid(bench.program.texts);
+  if (said === null || said.ms <= ttlMs || refusesLate(bench)) return null;
+  let isNext = false;
+  let isLong = false;
+  const heard = (given: readonly unknown[], name: string): void => {
+    isNext = !isLong && isWork(name) && heldNow(bench) !== null && signalsIn(given).length === 0;
+  };
+  const takes = async (): Promise<void> => {
+    if (!isNext || isLong) return;
+    isLong = true;
+    await new Promise((resolve) => setTimeout(resolve, MORE_SHARE * ttlMs));
+  };
+  const { trial } = (await once(subject, plan, { heard, takes }, MORE_SHARE * ttlMs)) ?? {};
+  if (!isLong || trial?.isGranted !== true || trial.sent.some(({ operation }) => operation === 'extend')) return null;
+  const isReleased = trial.sent.some(({ operation, atMs }) => operation === 'release' && atMs >= trial.grantedMs);
+  return isReleased ? saidToExceedTtl(nameOfPlan(plan), ttlMs, said.sentence) : null;
 }
 
 /** The call with the longest time limit that a function makes under its lock, and that limit, ms; 0 where no call has one. */

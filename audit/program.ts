@@ -7,8 +7,10 @@ import { createJiti, type Jiti } from 'jiti';
 import { InputError } from '../scenarios/input-error.js';
 import { keptBy } from './handed-functions.js';
 import { LATCH, noteLatch, withLatches } from './latches.js';
+import { NATIVES } from './natives.js';
 import { provideNewer, withoutEffects } from './outside.js';
-import { standFor } from './packages.js';
+import { standFor, standForMissing } from './packages.js';
+import { SCHEMAS, withPassing } from './schemas.js';
 import { readSource, type Shape, type SourceFile } from './shapes.js';
 import { signatureFor, withOneSignature } from './signatures.js';
 import { takeTexts } from './texts.js';
@@ -90,6 +92,8 @@ export class Program {
     tsconfigPaths: true,
   });
   private readonly files = new Map<string, OwnFile>();
+  /** Packages that are not installed, and that something stands for. */
+  readonly missing: Set<string> = new Set();
 
   private constructor(path: string) {
     this.path = path;
@@ -166,7 +170,7 @@ export class Program {
     });
     const decorated = STANDARD.test(text) ? source.replace(LEGACY, AS_STANDARD) : source;
     const body = `return (${awaits ? 'async ' : ''}() => {${decorated}\n;exports.${INSIDE} = { ${inside} };})();`;
-    return compileFunction(body, [...PARAMETERS], { filename: path }) as Evaluate;
+    return compileFunction(body, PARAMETERS, { filename: path }) as Evaluate;
   }
 
   /** A file that imports one that awaits as it is loaded has to await that. */
@@ -188,8 +192,12 @@ export class Program {
     const resolved = isBuiltin ? request : this.jiti.esmResolve(request, { parentURL: from, try: true });
     const isOwn = request.startsWith('.') || request.startsWith('/');
     if (resolved === undefined) {
-      const how = isOwn ? 'which is not there' : `which is not installed; run npm install ${packageOf(request)}`;
-      throw new InputError(`${name} imports ${request}, ${how}`);
+      const missing = isOwn ? null : standForMissing(request);
+      if (missing !== null) {
+        this.missing.add(packageOf(request));
+        return { namespace: missing, exports: missing.default };
+      }
+      throw new InputError(isOwn ? `${name} imports ${request}, which is not there` : missingPackage(name, request));
     }
     const path = resolved.startsWith('file:') ? fileURLToPath(resolved) : resolved;
     if (!isBuiltin && !path.includes('/node_modules/') && /\.[cm]?[jt]sx?$/.test(path)) {
@@ -204,7 +212,11 @@ export class Program {
       const namespace: Exports = await import(resolved);
       if (CLIENTS.test(request)) takeTexts(namespace);
       const signs = /^(?:node:)?crypto$/.test(request) && signatureFor(this.texts) !== null;
-      const shown = signs ? withOneSignature(namespace) : withoutEffects(request, namespace);
+      const shown = SCHEMAS.test(request)
+        ? (withPassing(namespace) as Exports)
+        : signs
+          ? withOneSignature(namespace)
+          : withoutEffects(request, namespace);
       return { namespace: shown, exports: shown === namespace ? requireOr(request, from, namespace) : shown };
     } catch (error) {
       throw new InputError(`${name} imports ${request}, which cannot be loaded: ${firstLineOf(error)}`, {
@@ -216,7 +228,11 @@ export class Program {
   /** Evaluates the file, and its author's other files, as a process does that begins. */
   async evaluate(): Promise<Exports> {
     try {
-      const { result, kept } = await keptBy(() => new Evaluation(this.files).of(this.path));
+      const { result, kept } = await keptBy(async () => {
+        const exports = await new Evaluation(this.files).of(this.path);
+        if (this.texts.some((it) => BEGINS.test(it))) await new Promise((resolve) => setTimeout(resolve, BEGUN_MS));
+        return exports;
+      });
       return withKept(result, kept);
     } catch (error) {
       // A script that ends its process has done what it does.
@@ -229,6 +245,11 @@ export class Program {
 /** Packages of clients, which files import by themselves. */
 const CLIENTS = /^(?:ioredis|iovalkey|redis|@redis\/client)$/;
 
+/** A file that calls a function of its own as it is loaded, and does not wait for it: `main();`. */
+const BEGINS = /^(?:void )?\w+\(\)(?:\.catch\(|;?\s*$)/m;
+/** What it has begun has connected by then, and has handed over its handlers, ms of simulated time. */
+const BEGUN_MS = 100;
+
 const PARAMETERS = [
   'exports',
   'require',
@@ -239,7 +260,8 @@ const PARAMETERS = [
   'console',
   'process',
   LATCH,
-] as const;
+  ...Object.keys(NATIVES),
+];
 
 /** What one process has of each file. */
 class Evaluation {
@@ -278,6 +300,7 @@ class Evaluation {
       SILENT,
       EXPORTS.test(file.source.text) ? PROCESS : SCRIPT,
       noteLatch,
+      ...Object.values(NATIVES),
     );
     const { [INSIDE]: inside } = outer;
     // An application that is exported has nothing but what was handed to it.
@@ -348,6 +371,11 @@ function requireOr(request: string, from: string, namespace: Exports): unknown {
   } catch {
     return namespace;
   }
+}
+
+/** Says that a file imports a package that is not installed. */
+export function missingPackage(name: string, request: string): string {
+  return `${name} imports ${request}, which is not installed; run npm install ${packageOf(request)}`;
 }
 
 function packageOf(request: string): string {

@@ -131,7 +131,7 @@ export function createProcessor({ redis, invoices, payments }: Deps) {
     } finally { await redis.eval(UNLOCK, 1, 'billing:' + id, token); }
   };
 }`;
-  await expect(saidOf(billing(120))).resolves.toMatchObject({ ids: ['work-outlasts-ttl'] });
+  await expect(saidOf(billing(120))).resolves.toMatchObject({ ids: ['work-outlasts-ttl', 'seconds-as-ms'] });
   await expect(saidOf(billing(120_000))).resolves.toMatchObject({ ids: [] });
 });
 

@@ -76,3 +76,20 @@ export function responseOf(): ResponseStub {
   const status = (): number | null => (fields.writableEnded === true ? Number(fields.statusCode) : null);
   return { it, locals, ended, end, hangUp, status };
 }
+
+/** What makes the answer of a context: `c.json(value, 409)`. */
+const MAKES: readonly string[] = ['json', 'text', 'html', 'body', 'newResponse'];
+
+/** What a context has besides its request, where a handler returns the answer that it makes; nothing where it makes none. */
+export function makersOf(names: readonly string[]): Readonly<Record<string, unknown>> {
+  if (!names.includes('req') || !MAKES.some((it) => names.includes(it))) return {};
+  let set = 200;
+  const answer = (_: unknown, status: unknown): Response =>
+    new Response(null, { status: typeof status === 'number' ? status : set });
+  return {
+    ...Object.fromEntries(MAKES.map((it) => [it, answer])),
+    status: (to: number) => {
+      set = to;
+    },
+  };
+}

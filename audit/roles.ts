@@ -120,7 +120,9 @@ export function roleOf(parameter: Parameter, isRelease = false): Role {
   if (parameter.isKey === true) return 'key';
   // What handlers are added to is no options.
   if (isApplication(parameter)) return 'unknown';
-  const isFunction = parameter.isFunction && (parameter.isGuessed !== true || IS_WORK_NAME.test(name));
+  // `c.body(…)` answers a request.
+  const isFunction =
+    parameter.isFunction && (parameter.isGuessed !== true || (IS_WORK_NAME.test(name) && name !== 'body'));
   const isText = /^(?:readonly\s+)?string\b(?!\s*\[)/.test(type);
   const isNumber = /^number\b(?!\s*\[)/.test(type);
   if (parameter.isCallback === true) return 'callback';
@@ -220,7 +222,7 @@ function roleOfObject(parameter: Parameter, isRelease: boolean): Role {
   const isOptions = IS_OPTIONS_TYPE.test(type) || IS_OPTIONS_NAME.test(name) || name === '';
   if (fields.length > 0 || type.startsWith('{') || isOptions) return isSubject(parameter) ? 'subject' : 'options';
   // Something is kept with a request of which nothing is read.
-  if (type === '' && /^_?req(?:uest)?$/.test(name)) return 'subject';
+  if (type === '' && /^_?(?:req(?:uest)?|message|msg|event|record)$/.test(name)) return 'subject';
   if (!opens && isOtherUrl(name)) return 'place';
   const role = roleByName(name);
   // A method of what is handed over: `isPaid` is no id.

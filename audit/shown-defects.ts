@@ -48,8 +48,8 @@ export const DROPS_BUSY: Defect = {
   ...LOSES_FAILED,
   id: 'drops-busy',
   sentence:
-    'it acknowledges a message (XACK) whose lock it has not got, as another process has it: the message is never delivered again, and its work is never done',
-  fix: 'acknowledge a message when its work is done; leave one whose lock is busy pending, and claim it later (XAUTOCLAIM)',
+    'it acknowledges a message whose lock it has not got, as another process has it: the message is never delivered again, and its work is never done',
+  fix: 'acknowledge a message when its work is done; give one whose lock is busy back to its queue (nack, a delay), or leave it pending and claim it later (XAUTOCLAIM)',
 };
 
 /** The same of a job, which its queue tries again. */

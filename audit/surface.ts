@@ -256,8 +256,9 @@ export class Surface {
   }
 }
 
-/** Starts a worker of BullMQ, which is handed the function that does a job. */
-const STARTS_WORKER = /\bnew (?:\w+\.)?Worker\s*[<(]/;
+/** Starts what is handed the function that does a job: a worker of BullMQ, a consumer of Kafka or RabbitMQ, a scheduler. */
+const STARTS_WORKER =
+  /\bnew (?:\w+\.)?Worker\s*[<(]|\.run\(\s*\{[^}]*\beach(?:Message|Batch)\b|\.consume\(|\.(?:schedule|scheduleJob)\(\s*['"`]/;
 
 /** Whether a function gives something that has the lock's functions, by what it takes, returns and starts. */
 function makesByShape({ parameters, returnsFunction, text }: Shape, it: Callable): boolean {

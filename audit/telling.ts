@@ -41,6 +41,9 @@ export function understoodIn(program: Program, { how, seen }: FoundLock): string
     ...(how.admits > 1 ? [`${how.admits} may hold it at once`] : []),
     ...(renews ? ['it extends its lock by itself while it is held'] : []),
     ...(releases ? [] : ['it never deletes its key: what it guards is done once in a TTL']),
+    ...[...program.missing].map(
+      (it) => `${it}: not installed (npm install ${it}), and so not loaded; what is called of it succeeds`,
+    ),
     ...(replaced.length > 0 ? [`${replaced.join(', ')}: not loaded; what is called of them succeeds`] : []),
   ];
 }

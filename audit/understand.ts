@@ -1,5 +1,6 @@
 import { UnsupportedClient } from '../libraries/session.js';
 import type { Fault } from '../scenarios/index.js';
+import { InputError } from '../scenarios/input-error.js';
 import { functionDefects } from './beside.js';
 import type { Defect } from './defect.js';
 import { serversIn } from './environment.js';
@@ -18,6 +19,7 @@ import {
   type Understood,
 } from './plan.js';
 import { chosen, plansIn } from './plans.js';
+import { missingPackage } from './program.js';
 import { MOST_NODES, NotGivenError, notFound, OptimisticError, UNRELEASED, UNSAID } from './refusal.js';
 import { type Attempt, calm, rehearse, use } from './rehearsal.js';
 import type { Hints } from './result.js';
@@ -76,7 +78,11 @@ export async function understand(bench: Bench, hints: Hints): Promise<FoundLock>
       }
     }
   }
-  throw notFound(bench.program.name, plans, problems);
+  const { name, missing } = bench.program;
+  // It may be what the lock is made of.
+  const [first] = missing;
+  if (first !== undefined) throw new InputError(missingPackage(name, first));
+  throw notFound(name, plans, problems);
 }
 
 /** The same with what the other functions of the file do under their locks. */
@@ -183,10 +189,12 @@ async function triedWith(
   bench.wire.setsBefore = looking.trial?.setsBefore ?? false;
   const asked = hints.nodes ?? nodesOf(looking);
   const asksOne = asked === 1 && hosts.met > 1 && (await failsOver(bench, hosts, first));
-  const nodes = asksOne ? hosts.met : asked;
+  // One that asks for a majority asks all the servers that it names.
+  const nodes = asksOne ? hosts.met : asked > 1 ? Math.max(asked, hosts.named) : asked;
   const narrowed = new Hosts(Math.max(nodes, hosts.met));
   let how: Understood = {
     ...first,
+    isOpen: first.isOpen && hosts.named === 0,
     asksOne,
     nodes: Math.max(1, nodes),
     voidHolds: looking.held === null || looking.held.result === undefined,

@@ -1,3 +1,4 @@
+import { isWork } from './called.js';
 import type { Commands, Defect } from './defect.js';
 import type { Said } from './said.js';
 import type { FoundLock } from './understand.js';
@@ -6,6 +7,8 @@ import { seconds } from './words.js';
 
 /** A TTL by itself: no work is done in less, ms. */
 const SHORTEST_MS = 60;
+/** The same of work that calls other servers. */
+const SHORTEST_OUTSIDE_MS = 300;
 
 /** Where a TTL in seconds is handed over as milliseconds, or the reverse. */
 export function unitDefects({ how, seen }: Pick<FoundLock, 'how' | 'seen'>, commands: Commands): Defect[] {
@@ -36,7 +39,9 @@ export function unitDefects({ how, seen }: Pick<FoundLock, 'how' | 'seen'>, comm
     // One that says for how long it is held knows what its TTL is; below 0, it counts by another clock.
     const saidMs = seen.alone.saidMs ?? -1;
     const isMeant = ms?.unitMs === 1 || (saidMs > 0 && saidMs <= ttlMs);
-    if (ms?.unitMs !== 1000 && (ttlMs > SHORTEST_MS || isMeant)) return [];
+    const callsOthers = isOwnWork && releases && !how.renews && (seen.alone.trial?.works ?? []).some(isWork);
+    const shortestMs = callsOthers ? SHORTEST_OUTSIDE_MS : SHORTEST_MS;
+    if (ms?.unitMs !== 1000 && (ttlMs > shortestMs || isMeant)) return [];
     const called = ms?.unitMs === 1000 ? `, which is ${ms.name},` : '';
     return [
       asMs(

@@ -44,6 +44,12 @@ const DEFAULTS =
 /** The line before it is a comment that begins with the unit: `// seconds; an import takes up to ten minutes`. */
 const UNIT_BEFORE = /\/\/\s*(?:in\s+)?(seconds?|secs?|milliseconds?|millis|ms)\b[^\n]*\n[^\n]*$/i;
 
+/** The unit of a number that is written as a product: `10 * 60` is seconds. */
+function unitMade(product: string): number | null {
+  const factors = product.split('*').map((it) => Number(it.replaceAll('_', '')));
+  return factors.length > 1 && factors.includes(60) && factors.every((it) => it < 1_000) ? 1_000 : null;
+}
+
 /** A number that has a name, and the unit that this or a comment tells. */
 export interface Named {
   readonly name: string;
@@ -57,7 +63,9 @@ export function namedAs(sources: readonly { readonly text: string }[], value: nu
       const [, name = '', product = '', rest = ''] = match;
       const number = product.split('*').reduce((all, it) => all * Number(it.replaceAll('_', '')), 1);
       const unitMs =
-        unitIn(name) ?? unitSaid(/\/\/(.*)/.exec(rest)?.[1] ?? UNIT_BEFORE.exec(text.slice(0, match.index))?.[1] ?? '');
+        unitIn(name) ??
+        unitSaid(/\/\/(.*)/.exec(rest)?.[1] ?? UNIT_BEFORE.exec(text.slice(0, match.index))?.[1] ?? '') ??
+        unitMade(product);
       return number === value && unitMs !== null && IS_TTL.test(name) ? [{ name, unitMs }] : [];
     }),
   );

@@ -2,6 +2,7 @@ import { current } from '../libraries/runtime/owner.js';
 import { decorates } from './classes.js';
 import { becomesOf, firstOf, handlerIn, keep, listens } from './handed-functions.js';
 import type { Parameter } from './parameter.js';
+import type { CheckedType } from './required.js';
 import { isSignature } from './signatures.js';
 import { namedByStatement, nothingOf } from './statements.js';
 
@@ -20,8 +21,8 @@ interface Calls {
   takes: (() => Promise<void>) | null;
   /** Elements of each list. */
   elements: number;
-  /** What looks for something finds it. */
-  finds: boolean;
+  /** What looks for something finds it; the first look of a task does not where this is `later`. */
+  finds: boolean | 'later';
   /** As a number, what a call gives now is this. Default: 1. */
   number: (() => number) | null;
   /** Names of properties that files require to be of a type, with that. */
@@ -40,50 +41,6 @@ interface Calls {
 
 type AnyFunction = (...given: readonly unknown[]) => unknown;
 
-/** What files check of a value: its type, that it is this text, or that it is not there. */
-export type CheckedType = 'string' | 'number' | 'list' | 'absent' | { readonly text: string };
-
-const CHECKED =
-  /\b(?:typeof\s+([\w.?!'"[\]-]+)\s*[!=]==?\s*['"](string|number)['"]|(Number\.is\w+|Array\.isArray)\(\s*([\w.?!'"[\]-]+)\s*\))/g;
-
-/** A state that something has to have: nothing is done where it is in another. */
-const IN_STATE =
-  /\bif\s*\(\s*[\w.?!]+\.(\w*(?:status|state|phase|stage|type|kind))\s*!==?\s*['"]([\w .:-]{1,60})['"](?:\s*&&\s*[\w.?!]+\s*!==?\s*['"][^'"]*['"])*\s*\)\s*\{?\s*(?:throw|return|continue)\b/g;
-
-/** A property that has to be absent: nothing is done where it is there. */
-const IF_THERE = /\bif\s*\(\s*[\w.?![\]]+\.(\w+)\s*\)\s*\{?\s*(?:throw|return|continue)\b/g;
-const IF_ABSENT = /\bif\s*\(\s*!\s*[\w.?![\]]+\.(\w+)\b/g;
-
-/** The properties that files require to be absent, and not elsewhere to be there. */
-function requiredAbsent(texts: readonly string[]): [string, CheckedType][] {
-  const namesBy = (what: RegExp): string[] =>
-    texts.flatMap((it) => [...it.matchAll(what)].map(([, name = '']) => name));
-  const there = namesBy(IF_ABSENT);
-  return namesBy(IF_THERE).flatMap((it) => (there.includes(it) ? [] : [[it, 'absent']]));
-}
-
-/** The states that files require, by the name of the property, where they require one alone. */
-function requiredStates(texts: readonly string[]): [string, CheckedType][] {
-  const all = texts.flatMap((text) =>
-    [...text.matchAll(IN_STATE)].map(([, name = '', state = '']) => ({ name, state })),
-  );
-  const isAlone = ({ name, state }: (typeof all)[number]): boolean =>
-    all.every((it) => it.name !== name || it.state === state);
-  return all.filter(isAlone).map(({ name, state }) => [name, { text: state }]);
-}
-
-/** The properties and parameters that files require to be a text, a number or a list, or in a state, by name: also where one is read into a variable. */
-export function requiredTypes(texts: readonly string[]): Map<string, CheckedType> {
-  const found = new Map<string, CheckedType>([...requiredAbsent(texts), ...requiredStates(texts)]);
-  for (const text of texts)
-    for (const [, typed, type, test = '', tested] of text.matchAll(CHECKED)) {
-      const kind = (type as CheckedType | undefined) ?? (test.startsWith('Array') ? 'list' : 'number');
-      const name = nameIn(typed ?? tested ?? '', text);
-      if (name !== null) found.set(name, kind);
-    }
-  return found;
-}
-
 /** A property of what is not known, or a parameter, where files require a type of it. */
 export function requiredValue(
   name: string,
@@ -101,14 +58,6 @@ export function requiredValue(
 /** The signature of a request, where a header or a property of this name has it; else `null`. */
 function signatureAt(name: unknown): string | null {
   return typeof name === 'string' && isSignature(name) ? calls.signature : null;
-}
-
-function nameIn(expression: string, text: string): string | null {
-  const [, name = null] = /(?:\.|\[['"])([\w-]+)(?:['"]\])?$/.exec(expression) ?? [];
-  if (name !== null || !/^\w+$/.test(expression)) return name;
-  const [, read = ''] =
-    new RegExp(String.raw`\b(?:const|let|var)\s+${expression}\s*=\s*([\w.?!'"[\]-]+)\s*;`).exec(text) ?? [];
-  return read === '' || read === expression ? expression : nameIn(read, '');
 }
 
 /** What is said of such calls at present: a rehearsal sets it. */
@@ -165,10 +114,11 @@ export function unknownValue(
     calls.heard?.(told, named);
     for (const listener of calls.listeners) listener(named);
     const now = calls.number?.() ?? number;
-    const same = now === number ? made : unknownValue(known, text, path, typed, now);
+    const about = READS_OUT.test(path) ? toldIn(told) : text;
+    const same = now === number && about === text ? made : unknownValue(known, about, path, typed, now);
     const nothing = nothingOf(path, told);
     const given =
-      !calls.finds && (LOOKS_FOR.test(path) || nothing !== undefined)
+      (LOOKS_FOR.test(path) || nothing !== undefined) && findsNothing()
         ? nothing
         : resultOf(path, plainOf(type, text, now) ?? (isList(type) ? elements(text) : same));
     if (handed !== undefined && becomes === 'called-back') {
@@ -212,12 +162,27 @@ export function unknownValue(
   return made;
 }
 
+/** Tasks that have looked for something. */
+const LOOKED = new WeakSet<object>();
+
+/** Whether a look finds nothing. */
+function findsNothing(): boolean {
+  const task = current.owner?.task ?? null;
+  if (calls.finds !== 'later' || task === null) return !calls.finds;
+  const isFirst = !LOOKED.has(task);
+  LOOKED.add(task);
+  return isFirst;
+}
+
 /** Stands for what takes work. */
 const WORK = Symbol('work');
 
 /** What a call gives that is no work, and that nobody hears of: {@link WORK} for every other one. */
 function withoutWork(path: string, text: string, told: readonly unknown[]): unknown {
-  if (decorates(told)) return undefined;
+  if (decorates(told) || LOGS.test(path)) return undefined;
+  if (/\.getRemainingTimeInMillis$/.test(path)) return LEFT_MS;
+  // `ctx.throw(409, 'busy')`.
+  if (/\.throw$/.test(path)) throw new Error(String(told.find((it) => typeof it === 'string') ?? told[0]));
   const [, method = ''] = OF_LIST.exec(path) ?? [];
   // What is done for each of a list is done for its elements.
   if (method !== '' && typeof told[0] === 'function' && !isUnknown(told[0]))
@@ -225,6 +190,21 @@ function withoutWork(path: string, text: string, told: readonly unknown[]): unkn
   const isHeader = typeof told[0] === 'string' && GETS.test(path) && IS_HEADER.test(told[0]);
   return signatureAt(told[0]) ?? (isHeader ? text : WORK);
 }
+
+/** What a platform leaves a function to run, ms. */
+const LEFT_MS = 60_000;
+
+/** What reads a thing out of a text: `constructEvent(body)`. */
+const READS_OUT = /(?:^|\.)(?:construct|verify|parse|decode|unwrap|deserialize)\w*$/;
+
+/** What it is called that a call is about, where it is told that first. */
+function toldIn([first]: readonly unknown[]): string {
+  const told = typeof first === 'string' || isUnknown(first) ? String(first) : '';
+  return /^[\w:.-]{1,64}$/.test(told) ? told : 'a';
+}
+
+/** What is told something, and does nothing with it. */
+const LOGS = /(?:^|\.)(?:(?:log(?:ger)?|console)\.\w+|trace|debug|info|warn|fatal|verbose)$/;
 
 /** What gives the value of a header of a request, which is a text. */
 const GETS = /(?:^|\.)(?:get|header)$/;
@@ -293,8 +273,16 @@ function resultOf(path: string, made: unknown): unknown {
   counts.set(path, times);
   const rounds = times / (MOST_CALLS * calls.elements);
   if (rounds <= 1) return made;
-  return typeof made === 'number' ? 0 : rounds <= 2 ? [] : null;
+  return typeof made === 'number' ? 0 : rounds <= 2 ? EMPTY : null;
 }
+
+/** Nothing is left: a list without elements, of which more can be asked, as of a query that is being made. */
+const EMPTY: readonly unknown[] = new Proxy([], {
+  get: (list, name) => {
+    if (name in list || typeof name === 'symbol' || name === 'then') return Reflect.get(list, name) as unknown;
+    return name === 'rows' ? [] : IS_COUNT.test(name) ? 0 : () => EMPTY;
+  },
+});
 
 /** The abort signals among arguments, and in their properties `signal`. */
 export function signalsIn(given: readonly unknown[]): AbortSignal[] {

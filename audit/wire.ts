@@ -53,6 +53,8 @@ export class Trial {
   private acquiredBy: readonly string[] = [];
   /** What extended it last is the command by which it was acquired. */
   private asksAgain = false;
+  /** An extension was refused: what sets the key then is another acquisition. */
+  private isTold = false;
   /** How many commands were sent before each call of a function that is not known, as one that does the work. */
   readonly worksAfter: number[] = [];
   /** By which names these were found: all of them, and those that were called after it has asked. */
@@ -174,9 +176,10 @@ export class Trial {
 
   answered(node: number, operation: Said['operation'], answer: Answer, nowMs: number): void {
     if (operation === 'extend' && answer === 'yes' && this.isGranted && this.isOwnExtension && !this.isAnew) {
-      this.isRevived ||= !this.asksAgain && nowMs > this.untilMs + LATE_MS;
+      this.isRevived ||= !this.asksAgain && !this.isTold && nowMs > this.untilMs + LATE_MS;
       this.untilMs = nowMs + Math.max(this.extensionMs ?? 0, this.ttlMs ?? Number.POSITIVE_INFINITY);
     }
+    this.isTold ||= operation === 'extend' && answer === 'no' && this.isOwnExtension;
     // What extends where the key is its own may have set it.
     const isOffer = operation === 'acquire' || (operation === 'extend' && this.asked.has(node));
     if (!isOffer || (this.isGranted && (this.isHeld || operation === 'extend'))) return;

@@ -114,10 +114,12 @@ function headersOfAll(): Headers {
 const MOST_KNOWN = 64;
 const known = new Map<string, URL>();
 
-function urlOf(input: string | URL): URL {
-  if (typeof input !== 'string') return new URL(input);
+/** `null` for what is no address. */
+function urlOf(input: string | URL): URL | null {
+  if (typeof input !== 'string') return urlOf(String(input));
   const before = known.get(input);
   if (before !== undefined) return before;
+  if (!URL.canParse(input)) return null;
   const url = new URL(input);
   if (known.size >= MOST_KNOWN) known.clear();
   known.set(input, url);
@@ -170,8 +172,10 @@ export class Rest {
   /** What `fetch` does in a simulated process. */
   async fetch(input: string | URL | Request, init: RequestInit = {}): Promise<Response> {
     const url = urlOf(input instanceof Request ? input.url : input);
-    const other = this.user.other(url.hostname);
+    // What is no address is that of another server, where there are others.
+    const other = this.user.other(url?.hostname ?? '');
     if (other !== null) return other(input, init);
+    if (url === null) throw new TypeError(`Failed to parse URL from ${String(input)}`);
     if (input instanceof Request) throw this.user.refuses('calls fetch with a Request: give it a URL and options');
     const body: unknown = init.body ?? '';
     if (typeof body !== 'string') throw this.user.refuses('calls fetch with a body that is no string');

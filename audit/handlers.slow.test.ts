@@ -1,0 +1,168 @@
+import { expect, it } from 'vitest';
+import { audited, idsOf, idsOfModule } from './testing/audited.js';
+
+const HEAD = `import { randomUUID } from 'node:crypto';
+import { Redis } from 'ioredis';
+import pg from 'pg';
+const redis = new Redis(process.env.REDIS_URL!);
+const db = new pg.Pool({ connectionString: process.env.DATABASE_URL });
+const UNLOCK = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+`;
+
+it('stands for a package that is not installed, and says so', async () => {
+  const text = (name: string): string => `${HEAD}
+import { Market } from '${name}';
+const market = new Market();
+export async function buy(fuelId: string): Promise<void> {
+  const key = 'fuel:' + fuelId, token = randomUUID();
+  if ((await redis.set(key, token, 'PX', 30_000, 'NX')) !== 'OK') throw new Error('busy');
+  try { await market.order(fuelId); } finally { await redis.eval(UNLOCK, 1, key, token); }
+}`;
+  const { ids, understood } = await audited(text('@ferry/fuel-market'));
+  expect(ids).toEqual([]);
+  expect(understood).toContain('@ferry/fuel-market: not installed (npm install @ferry/fuel-market)');
+  await expect(audited(text('@ferry/locks'))).rejects.toThrow('run npm install @ferry/locks');
+});
+
+it('names the package that is not installed where no lock is found without it', async () => {
+  await expect(
+    audited("import { guarded } from '@ferry/infra'; export const pay = guarded(async (id) => id);"),
+  ).rejects.toThrow('imports @ferry/infra, which is not installed; run npm install @ferry/infra');
+});
+
+/** A consumer of RabbitMQ that does this with a message whose lock is busy. */
+const consumer = (busy: string): string => `${HEAD}
+import amqp from 'amqplib';
+export async function start(): Promise<void> {
+  const channel = await (await amqp.connect(process.env.AMQP_URL!)).createChannel();
+  await channel.consume('parcels', async (message) => {
+    if (!message) return;
+    const { orderId, parcelId } = JSON.parse(message.content.toString());
+    const key = 'order:' + orderId, token = randomUUID();
+    if ((await redis.set(key, token, 'PX', 60_000, 'NX')) !== 'OK') { ${busy} return; }
+    try {
+      await db.query('INSERT INTO parcels (id, order_id) VALUES ($1, $2)', [parcelId, orderId]);
+      channel.ack(message);
+    } catch { channel.nack(message, false, true); }
+    finally { await redis.eval(UNLOCK, 1, key, token); }
+  });
+}`;
+
+it('finds a message that is acknowledged though its lock is busy', async () => {
+  const { ids, understood } = await audited(consumer('channel.ack(message);'));
+  expect(understood).toContain('start.consume (lock.ts)');
+  expect(ids).toContain('drops-busy');
+  expect(await idsOf(consumer('channel.nack(message, false, true);'))).not.toContain('drops-busy');
+});
+
+it('finds the handler of a script that connects first, and calls the whole of it', async () => {
+  const sending = (checked: string): string => `
+import cron from 'node-cron';
+import nodemailer from 'nodemailer';
+import { createClient } from 'redis';
+const client = createClient({ url: process.env.REDIS_URL });
+client.on('error', () => {});
+const mailer = nodemailer.createTransport({ host: process.env.SMTP_HOST });
+async function isMyTurn(day) {
+  return (await client.set('sent:' + day, String(process.pid), { NX: true, EX: 172_800 })) === 'OK';
+}
+async function main() {
+  await client.connect();
+  cron.schedule('0 9 * * *', async () => {
+    const turn = await isMyTurn(new Date().toISOString().slice(0, 10));
+    ${checked}
+    await mailer.sendMail({ to: process.env.LIST, subject: 'Offers' });
+  });
+}
+main();`;
+  expect(await idsOfModule(sending('if (!turn) return;'))).toEqual([]);
+  expect(await idsOfModule(sending('if (!turn) console.log("sent before");'))).toEqual(['fails-open']);
+});
+
+it('finds a lock that is kept where work throws that a consumer of Kafka has begun', async () => {
+  const loading = (before: string, within: string): string => `${HEAD}
+import { Kafka } from 'kafkajs';
+const EXTEND = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pexpire', KEYS[1], ARGV[2]) end return 0";
+const kafka = new Kafka({ clientId: 'silo', brokers: process.env.KAFKA_BROKERS!.split(',') });
+export async function run(): Promise<void> {
+  const consumer = kafka.consumer({ groupId: 'silo' });
+  await consumer.connect();
+  await consumer.run({ eachMessage: async ({ message }) => {
+    const { siloId } = JSON.parse(message.value!.toString());
+    const key = 'silo:' + siloId, token = randomUUID();
+    if ((await redis.set(key, token, 'PX', 30_000, 'NX')) !== 'OK') throw new Error('busy');
+    const timer = setInterval(() => void redis.eval(EXTEND, 1, key, token, '30000').catch(() => {}), 5_000);
+    ${before}
+    try { ${within} } finally { clearInterval(timer); await redis.eval(UNLOCK, 1, key, token); }
+  } });
+}`;
+  const load = "await db.query('UPDATE silos SET tonnes = tonnes - 1 WHERE id = $1', [siloId]);";
+  expect(await idsOf(loading(load, load))).toContain('kept-on-error');
+  expect(await idsOf(loading('', load))).not.toContain('kept-on-error');
+});
+
+it('gives a client the host alone, where the file names no port', async () => {
+  const voting = (needed: string): string => `import { randomUUID } from 'node:crypto';
+import { Redis } from 'ioredis';
+const HOSTS = (process.env.LOCK_HOSTS ?? 'a.lan,b.lan,c.lan').split(',');
+const UNLOCK = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+export class TurbineLock {
+  private readonly nodes: Redis[];
+  constructor(hosts: string[] = HOSTS) {
+    this.nodes = hosts.map((host) => new Redis({ host, commandTimeout: 300, maxRetriesPerRequest: 0, enableOfflineQueue: false }));
+    for (const node of this.nodes) node.on('error', () => {});
+  }
+  async lock(name: string): Promise<string | null> {
+    const token = randomUUID();
+    const all = await Promise.allSettled(this.nodes.map((it) => it.set(name, token, 'PX', 60_000, 'NX')));
+    if (all.filter((it) => it.status === 'fulfilled' && it.value === 'OK').length >= ${needed}) return token;
+    await this.unlock(name, token);
+    return null;
+  }
+  async unlock(name: string, token: string): Promise<void> {
+    await Promise.allSettled(this.nodes.map((it) => it.eval(UNLOCK, 1, name, token)));
+  }
+}`;
+  expect(await idsOf(voting('Math.floor(this.nodes.length / 2)'))).toContain('no-majority');
+  expect(await idsOf(voting('Math.floor(this.nodes.length / 2) + 1'))).toEqual([]);
+});
+
+it('gives a function in a cloud time to run, of which it makes its TTL', async () => {
+  const { ids, understood } = await audited(`import { randomUUID } from 'node:crypto';
+import type { Context, SQSEvent, SQSRecord } from 'aws-lambda';
+import { Redis } from 'ioredis';
+const redis = new Redis(process.env.REDIS_URL!);
+const UNLOCK = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+async function handle(record: SQSRecord, context: Context): Promise<void> {
+  const { fineId } = JSON.parse(record.body);
+  const key = 'fine:' + fineId, token = randomUUID();
+  if ((await redis.set(key, token, 'PX', context.getRemainingTimeInMillis() + 15_000, 'NX')) !== 'OK') throw new Error('busy');
+  try { await fetch(process.env.PRINT_URL + '/letters', { method: 'POST', body: fineId, signal: AbortSignal.timeout(10_000) }); }
+  finally { await redis.eval(UNLOCK, 1, key, token); }
+}
+export const handler = async (event: SQSEvent, context: Context) => {
+  for (const record of event.Records) await handle(record, context);
+};`);
+  expect(understood).toContain('its TTL is 75 s');
+  expect(ids).toEqual([]);
+});
+
+it('does the work of a client of its own that looks first whether there is anything open', async () => {
+  const ordering = (checked: string): string => `import { randomUUID } from 'node:crypto';
+import { Redis } from 'ioredis';
+const redis = new Redis(process.env.REDIS_URL!);
+const UNLOCK = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+export async function order(atmId: string): Promise<boolean> {
+  const key = 'atm:' + atmId, token = randomUUID();
+  const reply = await redis.set(key, token, 'PX', 60_000, 'NX');
+  ${checked}
+  try {
+    const open = await (await fetch(process.env.CARRIER_URL + '/orders?atm=' + atmId)).json();
+    if (open.length > 0) return false;
+    await fetch(process.env.CARRIER_URL + '/orders', { method: 'POST', body: atmId, signal: AbortSignal.timeout(10_000) });
+    return true;
+  } finally { await redis.eval(UNLOCK, 1, key, token); }
+}`;
+  expect(await idsOf(ordering("if (reply !== 'OK') return false;"))).toEqual([]);
+  expect(await idsOf(ordering("console.log('asked', reply);"))).toEqual(['fails-open']);
+});

@@ -1,0 +1,129 @@
+import { part, parts, type SyntaxNode, syntaxOf, visit } from './syntax.js';
+import { nameOf } from './uses.js';
+
+/*
+ * What a file requires of values that it is given: of which type a property has to be, that it has to be there, or not, or that it has to
+ * be a certain text. Nothing else would be done.
+ */
+
+/** What files check of a value: its type, that it is this text, or that it is not there. */
+export type CheckedType = 'string' | 'number' | 'list' | 'absent' | { readonly text: string };
+
+const CHECKED =
+  /\b(?:typeof\s+([\w.?!'"[\]-]+)\s*[!=]==?\s*['"](string|number)['"]|(Number\.is\w+|Array\.isArray)\(\s*([\w.?!'"[\]-]+)\s*\))/g;
+
+/** The names of properties that have a state, as `status`. */
+const IS_STATE = /(?:^|_|[a-z](?=[A-Z]))(?:status|state|phase|stage|type|kind)$/i;
+
+/** What conditions say of properties, by name. */
+interface Required {
+  readonly there: Set<string>;
+  readonly absent: Set<string>;
+  readonly states: Map<string, Set<string>>;
+}
+
+/** The properties and parameters that files require to be a text, a number or a list, there, absent or in a state, by name. */
+export function requiredTypes(texts: readonly string[]): Map<string, CheckedType> {
+  const required: Required = { there: new Set(), absent: new Set(), states: new Map() };
+  for (const text of texts) visit(treeOf(text), (node) => look(node, required));
+  const found = new Map<string, CheckedType>();
+  for (const name of required.absent) if (!required.there.has(name)) found.set(name, 'absent');
+  for (const [name, [state, ...others]] of required.states)
+    if (state !== undefined && others.length === 0) found.set(name, { text: state });
+  for (const text of texts)
+    for (const [, typed, type, test = '', tested] of text.matchAll(CHECKED)) {
+      const kind = (type as CheckedType | undefined) ?? (test.startsWith('Array') ? 'list' : 'number');
+      const name = nameIn(typed ?? tested ?? '', text);
+      if (name !== null) found.set(name, kind);
+    }
+  return found;
+}
+
+function treeOf(text: string): SyntaxNode {
+  try {
+    return syntaxOf(text, 'file.ts');
+  } catch {
+    return syntaxOf(text, 'file.js');
+  }
+}
+
+function look(node: SyntaxNode, required: Required): void {
+  const test = part(node, 'test');
+  if (node.type === 'IfStatement' && test !== null) {
+    if (leaves(part(node, 'consequent'))) needs(test, false, required);
+    else noteThere(test, required);
+  }
+  if (node.type === 'SwitchStatement') {
+    const [first] = parts(node, 'cases').filter((it) => part(it, 'test') !== null && !leavesAtOnce(it));
+    const state = first === undefined ? null : textIn(part(first, 'test'));
+    const name = lastIn(part(node, 'discriminant'));
+    if (name !== null && state !== null) required.states.set(name, new Set([state]));
+  }
+}
+
+/** What is asked for by `if (!row.paid)` is there in what follows, or not: it is not known to be absent. */
+function noteThere(test: SyntaxNode, { there }: Required): void {
+  const name = test.type === 'UnaryExpression' && test.operator === '!' ? lastIn(part(test, 'argument')) : null;
+  if (name !== null) there.add(name);
+}
+
+/** Whether a statement ends with leaving its function or its loop. */
+function leaves(node: SyntaxNode | null): boolean {
+  if (node === null) return false;
+  if (node.type === 'BlockStatement') return leaves(parts(node, 'body').at(-1) ?? null);
+  return /^(?:Return|Throw|Continue|Break)Statement$/.test(node.type);
+}
+
+function leavesAtOnce(one: SyntaxNode): boolean {
+  const [first] = parts(one, 'consequent');
+  return first !== undefined && leaves(first) && part(first, 'argument') === null;
+}
+
+/** Notes what makes a condition true, or false. */
+function needs(node: SyntaxNode, isTrue: boolean, required: Required): void {
+  const { type, operator } = node;
+  const [left, right] = [part(node, 'left'), part(node, 'right')];
+  if (type === 'UnaryExpression' && operator === '!') {
+    const argument = part(node, 'argument');
+    if (argument !== null) needs(argument, !isTrue, required);
+  } else if (type === 'LogicalExpression' && left !== null && right !== null) {
+    // One part is enough for `a && b` to be false, and for `a || b` to be true.
+    needs(left, isTrue, required);
+    if ((operator === '&&') === isTrue) needs(right, isTrue, required);
+  } else if (type === 'BinaryExpression' && left !== null && right !== null) {
+    // `if (open.length > 0) return`.
+    if (!isTrue && /^(?:>|!==?)$/.test(String(operator)) && isLength(left) && right.value === 0)
+      required.absent.add('length');
+    const isEqual = /^===?$/.test(String(operator));
+    const [name, state] = [lastIn(left), textIn(right)];
+    if (name === null || state === null || isEqual !== isTrue || !/^[!=]==?$/.test(String(operator))) return;
+    if (IS_STATE.test(name)) required.states.set(name, (required.states.get(name) ?? new Set()).add(state));
+  } else {
+    const name = lastIn(node);
+    if (name !== null) (isTrue ? required.there : required.absent).add(name);
+  }
+}
+
+function isLength(node: SyntaxNode): boolean {
+  return lastIn(node) === 'length';
+}
+
+/** The property that an expression reads: `paid` of `order.paid`; `null` for what reads none. */
+function lastIn(node: SyntaxNode | null): string | null {
+  if (node === null) return null;
+  if (node.type.startsWith('TS')) return lastIn(part(node, 'expression'));
+  const isRead = /^(?:Optional)?MemberExpression$/.test(node.type) && node.computed !== true;
+  return isRead ? nameOf(part(node, 'property')) : null;
+}
+
+function textIn(node: SyntaxNode | null): string | null {
+  return node?.type === 'StringLiteral' && typeof node.value === 'string' ? node.value : null;
+}
+
+function nameIn(expression: string, text: string): string | null {
+  const [, name = null] = /(?:\.|\[['"])([\w-]+)(?:['"]\])?$/.exec(expression) ?? [];
+  if (name !== null || !/^\w+$/.test(expression)) return name;
+  const [, read = ''] =
+    new RegExp(String.raw`\b(?:const|let|var)\s+${expression}\s*=\s*([\w.?!'"[\]-]+)\s*;`).exec(text) ?? [];
+  return read === '' || read === expression ? expression : nameIn(read, '');
+}
