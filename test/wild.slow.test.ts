@@ -78,6 +78,10 @@ describe.each([
   ['thirty-seventh', 20],
   ['thirty-eighth', 20],
   ['thirty-ninth', 20],
+  ['fortieth', 20],
+  ['forty-first', 20],
+  ['forty-second', 20],
+  ['forty-third', 20],
 ] as const)('the %s set of locks as people write them', (set, count) => {
   const locks = locksOf(set);
 
