@@ -42,7 +42,10 @@ function parse(text: unknown, ...more: readonly unknown[]): unknown {
 
 /** By their names, as a file finds them. */
 export const NATIVES: Readonly<Record<string, unknown>> = {
-  Blob: given(Blob, parts),
+  // Node loads it when it is asked for first.
+  get Blob() {
+    return given(Blob, parts);
+  },
   Buffer: new Proxy(Buffer, { get: (all, name) => ofBuffer[String(name)] ?? (Reflect.get(all, name) as unknown) }),
   JSON: new Proxy(JSON, { get: (all, name) => (name === 'parse' ? parse : (Reflect.get(all, name) as unknown)) }),
   URLSearchParams: given(URLSearchParams, known),
