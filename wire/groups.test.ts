@@ -72,3 +72,12 @@ it('sets a group back to the beginning, and to the end', () => {
   ask('XADD log 3-1 f c');
   expect(ask('XREADGROUP GROUP g two STREAMS log >')).toBe('*-1\r\n');
 });
+
+it('counts one more delivery where a consumer reads its pending entries again', () => {
+  const { bench, ask } = after(...ADDED, 'XREADGROUP GROUP g one STREAMS log >', 'XDEL log 1-1');
+  bench.nowUs += 50_000;
+  ask('XREADGROUP GROUP g one STREAMS log 0');
+  const pending = (id: string, idle: number, times: number): string =>
+    `*4\r\n$3\r\n${id}\r\n$3\r\none\r\n:${idle}\r\n:${times}\r\n`;
+  expect(ask('XPENDING log g - + 9')).toBe(`*2\r\n${pending('1-1', 50, 1)}${pending('2-1', 0, 2)}`);
+});

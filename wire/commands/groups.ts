@@ -115,11 +115,15 @@ function giveNew(stream: Stream, group: Group, asked: Asked, nowMs: number): rea
   return next;
 }
 
-/** Gives a consumer its pending entries that come after an ID, as they were given. */
-function giveAgain(stream: Stream, group: Group, asked: Asked, after: StreamId): Reply {
+/** Gives a consumer its pending entries that come after an ID: one more delivery of each that is still in the stream. */
+function giveAgain(stream: Stream, group: Group, asked: Asked, after: StreamId, nowMs: number): Reply {
   group.consumers.add(asked.consumer);
-  const own = group.pending.filter(({ id, consumer }) => consumer === asked.consumer && compareIds(id, after) > 0);
-  return own.slice(0, asked.count).map(({ id }) => {
+  const isOwn = ({ id, consumer }: Pending): boolean => consumer === asked.consumer && compareIds(id, after) > 0;
+  const own = group.pending.filter(isOwn).slice(0, asked.count);
+  group.pending = group.pending.map((it) =>
+    own.includes(it) && entryOf(stream, it.id) !== undefined ? { ...it, givenMs: nowMs, times: it.times + 1 } : it,
+  );
+  return own.map(({ id }) => {
     const entry = entryOf(stream, id);
     return entry === undefined ? [textOf(id), NULL_ARRAY] : replyOf(entry);
   });
@@ -140,7 +144,7 @@ const xreadgroup: Handler = (argv, call) => {
       return { key, stream, group, text: asked.after.get(key) ?? '' };
     });
     const found = all.flatMap(({ key, stream, group, text }): [string, Reply][] => {
-      if (text !== '>') return [[key, giveAgain(stream, group, asked, idOf(text, 0n))]];
+      if (text !== '>') return [[key, giveAgain(stream, group, asked, idOf(text, 0n), it.instance.nowMs)]];
       const given = giveNew(stream, group, asked, it.instance.nowMs);
       if (given.length > 0) it.keys.changed(key);
       return given.length === 0 ? [] : [[key, given.map(replyOf)]];
