@@ -26,7 +26,7 @@ import { mute } from './mute.js';
 import { whereOf } from './plan.js';
 import { firstLineOf, Program } from './program.js';
 import { endsOtherwise, MOST_NODES, reasonOf } from './refusal.js';
-import { isCache, SAYS_SAFE } from './repeats.js';
+import { isCache } from './repeats.js';
 import { requiredTypes } from './required.js';
 import { type AuditPlan, type AuditResult, CLIENT_KINDS, type ClientKind, type Finding, type Hints } from './result.js';
 import { pathsIn } from './routes.js';
@@ -48,8 +48,9 @@ export const AUDIT_REPLAY = '<replay>';
 
 /** Defects that make a cache ask its source twice, or not until its guard expires, and no more. */
 const HARMLESS_IN_CACHES: readonly string[] = [WITHOUT_KEY.id, LETS_TASKS_IN.id, 'kept-on-error', 'work-outlasts-ttl'];
-/** The same of work that may be done twice, as its file says: its nodes were slow, and nothing is done a second time. */
+/** The same of work under a lock of Redlock that may be done twice, as its file says: its nodes were slow, and nothing is done again. */
 const HARMLESS_WHERE_REPEATED: readonly string[] = ['over-when-given'];
+const SAYS_REPEATED = /idempot|on conflict|\bunique (?:index|constraint|key|violation)/i;
 
 const MOST_FINDINGS = 3;
 const MOST_SHRINKING = 400;
@@ -107,7 +108,8 @@ async function audited(plan: AuditPlan, tell: Tell, isStopped: () => boolean): P
   const subject = { bench, hosts, how, alone: seen.alone, ttlMs: how.fixedTtlMs ?? FIRST_TTL_MS };
   const all = defectsOf(found);
   const mayFail = searched.failing.length > 0 || all.length > 0;
-  const isRepeated = isOwnWork(how) && program.texts.some((it) => SAYS_SAFE.test(it));
+  const isOfRedlock = program.sources.some(({ imports }) => imports.some((it) => /redlock/.test(it)));
+  const isRepeated = isOfRedlock && isOwnWork(how) && program.texts.some((it) => SAYS_REPEATED.test(it));
   const harmless = [
     ...(mayFail && (await isCache(subject)) ? HARMLESS_IN_CACHES : []),
     ...(isRepeated ? HARMLESS_WHERE_REPEATED : []),

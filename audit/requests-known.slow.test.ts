@@ -217,3 +217,25 @@ export class Leader {
 }`;
   expect(await idsOf(leader('this.term?.abort(); this.term = undefined;'))).not.toContain('revives-lock');
 });
+
+it('finds that a second call in its process takes the key of the first one for its own', async () => {
+  const booking = (owned: string): string => `${HEAD}
+import express from 'express';
+const OWNER = randomUUID();
+async function take(key: string): Promise<boolean> {
+  if ((await redis.set(key, OWNER, 'PX', 20_000, 'NX')) === 'OK') return true;
+  return ${owned};
+}
+const app = express();
+app.post('/tables/:id/bookings', async (req, res) => {
+  const key = 'table:' + req.params.id;
+  if (!(await take(key))) return res.status(503).end();
+  try {
+    const { rows } = await db.query('SELECT seats FROM tables WHERE id = $1', [req.params.id]);
+    await db.query('INSERT INTO bookings (table_id, seats) VALUES ($1, $2)', [req.params.id, rows[0].seats]);
+    res.status(201).end();
+  } finally { await redis.eval(UNLOCK, 1, key, OWNER); }
+});`;
+  expect(await idsOf(booking('(await redis.get(key)) === OWNER'))).toContain('lets-tasks-in');
+  expect(await idsOf(booking('false'))).not.toContain('lets-tasks-in');
+});

@@ -215,4 +215,5 @@ export async function settle(store: Store, order: string): Promise<void> {
   await quorum.using('order:' + order, 15_000, () => store.move(order));
 }`;
   expect(await idsOf(text, 62)).toContain('over-when-given');
+  expect(await idsOf(`// The unique token is idempotent.\n${text}`, 62)).toContain('over-when-given');
 });
