@@ -26,7 +26,7 @@ import { mute } from './mute.js';
 import { whereOf } from './plan.js';
 import { firstLineOf, Program } from './program.js';
 import { endsOtherwise, MOST_NODES, reasonOf } from './refusal.js';
-import { isCache } from './repeats.js';
+import { isCache, waitsForHolder } from './repeats.js';
 import { requiredTypes } from './required.js';
 import { type AuditPlan, type AuditResult, CLIENT_KINDS, type ClientKind, type Finding, type Hints } from './result.js';
 import { pathsIn } from './routes.js';
@@ -34,6 +34,7 @@ import { type Failing, type Searched, searchAudit } from './search.js';
 import { signatureFor } from './signatures.js';
 import { noteStorages } from './storages.js';
 import { bodyIn, filesIn } from './stored.js';
+import type { Subject } from './subject.js';
 import { understoodIn } from './telling.js';
 import { type FoundLock, understand } from './understand.js';
 import { FIRST_TTL_MS } from './units.js';
@@ -47,7 +48,15 @@ export type Tell = (news: { readonly doing: string; readonly done: number; reado
 export const AUDIT_REPLAY = '<replay>';
 
 /** Defects that make a cache ask its source twice, or not until its guard expires, and no more. */
-const HARMLESS_IN_CACHES: readonly string[] = [WITHOUT_KEY.id, LETS_TASKS_IN.id, 'kept-on-error', 'work-outlasts-ttl'];
+const HARMLESS_IN_CACHES: readonly string[] = [
+  WITHOUT_KEY.id,
+  LETS_TASKS_IN.id,
+  'kept-on-error',
+  'work-outlasts-ttl',
+  'remembers-lock',
+];
+/** The same where who has waited long enough does the work, too. */
+const HARMLESS_AFTER_WAITING: readonly string[] = ['fails-open', 'two-holders', 'over-when-given', 'outlives-key'];
 /** The same of work under a lock of Redlock that may be done twice, as its file says: its nodes were slow, and nothing is done again. */
 const HARMLESS_WHERE_REPEATED: readonly string[] = ['over-when-given'];
 const SAYS_REPEATED = /idempot|on conflict|\bunique (?:index|constraint|key|violation)/i;
@@ -108,18 +117,16 @@ async function audited(plan: AuditPlan, tell: Tell, isStopped: () => boolean): P
   const subject = { bench, hosts, how, alone: seen.alone, ttlMs: how.fixedTtlMs ?? FIRST_TTL_MS };
   const all = defectsOf(found);
   const mayFail = searched.failing.length > 0 || all.length > 0;
-  const isOfRedlock = program.sources.some(({ imports }) => imports.some((it) => /redlock/.test(it)));
-  const isRepeated = isOfRedlock && isOwnWork(how) && program.texts.some((it) => SAYS_REPEATED.test(it));
-  const harmless = [
-    ...(mayFail && (await isCache(subject)) ? HARMLESS_IN_CACHES : []),
-    ...(isRepeated ? HARMLESS_WHERE_REPEATED : []),
-  ];
+  const harmless = await harmlessIn(subject, mayFail);
   const defects = all.filter(({ id }) => !harmless.includes(id));
+  // What cannot be shown again is no finding.
+  let isUnstable = searched.differs;
   for (const failing of distinct(searched.failing)) {
     if (findings.length >= MOST_FINDINGS || isStopped()) break;
     tell({ doing: `makes ${failing.kind} small`, done: searched.runs, of: runs });
     const finding = await findingOf(failing, defects, { ...plan, where, isStopped });
-    if (!harmless.includes(finding.id)) findings.push(finding);
+    isUnstable ||= finding === null;
+    if (finding !== null && !harmless.includes(finding.id)) findings.push(finding);
   }
   const isNew = (defect: Defect): boolean => !findings.some(({ sentence }) => sentence === defect.sentence);
   if (plan.replay === undefined)
@@ -132,20 +139,34 @@ async function audited(plan: AuditPlan, tell: Tell, isStopped: () => boolean): P
     verdict:
       findings.length > 0
         ? 'violated'
-        : searched.acquired === 0 || isInterrupted || searched.differs
+        : searched.acquired === 0 || isInterrupted || isUnstable
           ? 'inconclusive'
           : 'passed',
     understood: understoodIn(program, found),
     promise: promiseOf(found.how),
     admits: found.how.admits,
     findings: joined(findings),
-    notes: notesOn({ ...searched, isInterrupted }, defects.filter(isNew), found.how),
+    notes: notesOn({ ...searched, differs: isUnstable, isInterrupted }, defects.filter(isNew), found.how),
     runs: searched.runs,
     left: isInterrupted || plan.replay !== undefined ? 0 : runs - searched.runs,
     acquired: searched.acquired,
     classes: searched.classes,
     isInterrupted,
   };
+}
+
+/** Defects that do no harm in what it is: a cache, or work under a lock of Redlock that may be done twice. */
+async function harmlessIn(subject: Subject, mayFail: boolean): Promise<readonly string[]> {
+  const { how } = subject;
+  const { program } = subject.bench;
+  const isOfRedlock = program.sources.some(({ imports }) => imports.some((it) => /redlock/.test(it)));
+  const isRepeated = isOfRedlock && isOwnWork(how) && program.texts.some((it) => SAYS_REPEATED.test(it));
+  const isOfCache = mayFail && (await isCache(subject));
+  return [
+    ...(isOfCache ? HARMLESS_IN_CACHES : []),
+    ...(isOfCache && (await waitsForHolder(subject)) ? HARMLESS_AFTER_WAITING : []),
+    ...(isRepeated ? HARMLESS_WHERE_REPEATED : []),
+  ];
 }
 
 /** Tries clients until the lock can be used with one. */
@@ -174,10 +195,10 @@ function distinct(failing: readonly Failing[]): readonly Failing[] {
 }
 
 async function findingOf(
-  { kind, schedule: found, subject, extending, run, events, violation }: Failing,
+  { kind, schedule: found, subject, extending, run, events }: Failing,
   defects: readonly Defect[],
   plan: AuditPlan & { readonly where: string; readonly isStopped: () => boolean },
-): Promise<Finding> {
+): Promise<Finding | null> {
   const how = { extendsItself: extending };
   const { isStopped, where } = plan;
   const { schedule, minimal, tried } =
@@ -185,7 +206,8 @@ async function findingOf(
       ? await shrinkForLibrary(subject, found, kind, how, { mostTried: MOST_SHRINKING, isStopped })
       : { schedule: found, minimal: true, tried: 0 };
   const played = await replayLibraries(subject, schedule, { ...how, trace: true });
-  const shown = played.violations.find((it) => kindOf(it) === kind) ?? violation;
+  const shown = played.violations.find((it) => kindOf(it) === kind);
+  if (shown === undefined) return null;
   const text = await counterexample(
     subject,
     schedule,

@@ -1,12 +1,13 @@
 import type { Fault } from '../scenarios/index.js';
 import { isWork } from './called.js';
-import { getsInBeside, usesBeside, worksBeside, worksUnasked } from './calls-at-once.js';
+import { getsInBeside, releasesOther, usesBeside, worksBeside, worksUnasked } from './calls-at-once.js';
 import type { Defect } from './defect.js';
 import { looksAtForm } from './forms.js';
 import { staleStore } from './handed-store.js';
 import { sentWhileHeld } from './leavings.js';
 import type { Bench } from './load.js';
 import { oppositeCalls } from './opposite.js';
+import { locksPair } from './pairs.js';
 import { partDefect } from './parts.js';
 import { nameOfPlan, type Plan, type Understood, whereOf } from './plan.js';
 import { CALL_TTL_MS, CONNECTED_MS, GAP_MS, type Played, played } from './played.js';
@@ -20,6 +21,7 @@ import {
   LETS_CALLS_IN,
   RELEASES_REFUSED,
   RELEASES_UNCOMMITTED,
+  SHARES_TOKEN,
   STALE_READ,
   valueOfProcess,
 } from './shown-defects.js';
@@ -28,6 +30,7 @@ import { withStored } from './stored.js';
 import type { Runnable } from './subject.js';
 import { keptLate } from './targeted.js';
 import { isSameValue, type Touch, touchesIn } from './touches.js';
+import { twoNames } from './two-names.js';
 
 /** What a function does with Redis under its lock, as one of its runs shows. */
 interface Worked {
@@ -55,15 +58,20 @@ export async function functionDefects(subject: Runnable, plans: readonly Plan[])
   const functions = functionsIn(plans, subject.how.plan);
   // What looks like work that it is handed may be a part of its own.
   const handed = plans.filter(({ use }) => use === 'with').map((it): Plan => ({ ...it, use: 'handler' }));
-  const found = [...(functions.length > 1 ? await lostChanges(subject, functions) : [])];
+  const named = twoNames(subject.bench.program.texts);
+  const found = [
+    ...(functions.length > 1 ? await lostChanges(subject, functions) : []),
+    ...(named === null ? [] : [named]),
+  ];
   for (const plan of functions) {
     const own = await withData(subject, plan);
     const two = await twoProcesses(own, plan);
     const defect =
-      (two && (await ofTwoCalls(two))) ??
+      (two === null || isOfTimer(own, plan) ? null : await ofTwoCalls(two)) ??
       (await uncommitted(own, plan)) ??
       (await staleRead(own, plan)) ??
       (await ofOtherCalls(own, plan)) ??
+      (await locksPair(own, plan)) ??
       (await differsByCase(own, plan)) ??
       (await sharesWatch(own, plan)) ??
       (await oppositeCalls(own, plan)) ??
@@ -80,6 +88,15 @@ export async function functionDefects(subject: Runnable, plans: readonly Plan[])
     if (stale !== null) found.push({ ...stale, where: whereOf(subject.bench.program, plan) });
   }
   return found;
+}
+
+/** Whether nobody but a timer of the file calls a function: its calls follow each other. */
+function isOfTimer({ bench: { program } }: Runnable, { take }: Plan): boolean {
+  const isPrivate = program.shapes.some((it) => it.name === take && it.isPrivate === true);
+  return (
+    isPrivate &&
+    program.texts.some((it) => new RegExp(String.raw`\bset(?:Interval|Timeout)\([^\n]*\b${take}\(`).test(it))
+  );
 }
 
 /** Whether a function takes and releases the lock within one transaction, and works in between. */
@@ -164,6 +181,7 @@ async function ofTwoCalls({ ttlMs, parts, plays }: TwoProcesses): Promise<Defect
     return holder?.trial?.isGranted === true && other?.isGranted === true && other.grantedMs < endMs;
   };
   if (isRefused && getsIn(both) && !getsIn(await plays([10], [10 + ttlMs / 4]))) return RELEASES_REFUSED;
+  if (releasesOther(first, second)) return SHARES_TOKEN;
   const isExtended = both.some((it) => it?.trial?.sent.some(({ operation }) => operation === 'extend'));
   const late = keptLate(await plays([10], [100], isExtended ? 4 * ttlMs : 0.9 * ttlMs), ttlMs);
   // What goes on until it is told to stop is begun once in a process.

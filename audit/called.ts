@@ -2,11 +2,11 @@
 
 /** What only looks, by its name. */
 const LOOKS =
-  /(?:^|\.)(?:get|find|load|read|fetch|query|list|select|peek|has|is|count|lookup|search|construct|verify|parse|decode|unwrap|deserialize)[^. ]*(?: |$)|^(?: |$)/i;
+  /(?:^|\.)(?:get|find|head|receive|load|read|fetch|query|list|select|peek|has|is|count|lookup|search|construct|verify|parse|decode|unwrap|deserialize)[^. ]*(?: |$)|^(?: |$)/i;
 
-/** What answers a request, as one that was refused the key does, too. */
+/** What answers a request, as one that was refused the key does, too, or says how far a job is. */
 const RESPONDS =
-  /(?:^|\.)(?:status|sendStatus|json|text|html|body|notFound|send|end|writeHead|header|set|setHeader|type|redirect|render)(?: |$)/i;
+  /(?:^|\.)(?:status|sendStatus|json|text|html|body|notFound|send|end|writeHead|header|set|setHeader|type|redirect|render|(?:update|report|set)?progress)(?: |$)/i;
 
 /** Whether a call of this name, with what it was told, does more than look and respond. */
 export const isWork = (it: string): boolean => !LOOKS.test(it) && !RESPONDS.test(it);

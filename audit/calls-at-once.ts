@@ -34,6 +34,30 @@ export function usesBeside([first, second]: Played): boolean {
   return other.sent.slice(asked).some(isSame);
 }
 
+/** A call ends so soon after it has sent its release, ms. */
+const AT_END_MS = 20;
+
+/**
+ * Whether the first call is released with the token of the second one of its process, which waits meanwhile: that deletes nothing, and
+ * nobody gets the lock until its TTL is over.
+ */
+export function releasesOther(first: Attempt | undefined, second: Attempt | undefined): boolean {
+  const [own, other] = [first?.trial, second?.trial];
+  if (own?.isGranted !== true || other == null || own.key !== other.key || own.value === '') return false;
+  const offered = other.sent.filter(({ operation, key }) => operation === 'acquire' && key === own.key);
+  const values = offered.flatMap(({ value }) => (value === null || value === '' || value === own.value ? [] : [value]));
+  // The second one may take back what it has offered: that is not at the end of the first.
+  const leftMs = first?.leftMs ?? Number.NaN;
+  const releases = [...own.sent, ...other.sent].filter(
+    ({ operation, key, verb, atMs }) =>
+      operation === 'release' && key === own.key && verb === 'script' && Math.abs(leftMs - atMs) < AT_END_MS,
+  );
+  const names = (values: readonly string[]): boolean =>
+    releases.some(({ words }) => words.some((it) => values.some((value) => it.includes(value))));
+  // A consumer takes the lock for each of its messages, with a token each.
+  return new Set(values).size === 1 && names(values) && !names([own.value]);
+}
+
 /** Whether another process gets in while the second call of the first has the same key, and its TTL lasts. */
 export function getsInBeside(attempts: Played): boolean {
   const [, second] = attempts.filter((it) => it?.client === 'c1');

@@ -31,7 +31,7 @@ const SIGNS: readonly (readonly [ClientKind, number, RegExp])[] = [
 ];
 
 /** Which client the files use, by what they import and how they call it; ioredis where nothing tells. */
-export function clientKindIn(sources: readonly SourceFile[]): {
+export function clientKindIn(sources: readonly Pick<SourceFile, 'text'>[]): {
   readonly kind: ClientKind;
   readonly isCertain: boolean;
 } {
@@ -41,6 +41,10 @@ export function clientKindIn(sources: readonly SourceFile[]): {
   const [best, second] = [...scores].sort((a, b) => b[1] - a[1]);
   return { kind: best?.[0] ?? 'ioredis', isCertain: best !== undefined && best[1] > (second?.[1] ?? 0) };
 }
+
+/** What may refuse a command, or go on without it, before it is connected. */
+export const LOOKS_WHETHER_CONNECTED: RegExp =
+  /\bdisableOfflineQueue:\s*true|\benableOfflineQueue:\s*false|\bis(?:Ready|Connected)\b|\.status\s*[!=]==?\s*['"]ready|\b(?:connected|ready)\s*=\s*true/;
 
 type Listening = { on(event: string, listener: () => void): unknown };
 type Constructor = new (...given: readonly unknown[]) => Listening;

@@ -1,8 +1,10 @@
+import { isWork } from './called.js';
 import { capacityDefects } from './capacity-defects.js';
 import { type Commands, commandsOf, type Defect, EXCLUSION } from './defect.js';
 import { comparisonDefects, drawingDefects, drawnLateDefects } from './fence-defects.js';
 import { fenceDefects } from './fences.js';
 import { guardDefects } from './guards.js';
+import { LEADS_TOO_LONG, TOLD_LATE } from './loss-defects.js';
 import { leavingDefects } from './readers.js';
 import type { Attempt } from './rehearsal.js';
 import { refusedDefects, releaseDefects, sharedDefects } from './release-defects.js';
@@ -36,7 +38,7 @@ export function defectsOf({ how, seen }: FoundLock): Defect[] {
     ...failoverDefects(seen),
     ...sharedDefects(seen, how.releases),
     ...seen.shown,
-    ...extensionDefects(seen, how.renews),
+    ...extensionDefects(seen, how),
     ...beliefDefects(seen),
     ...lifetimeDefects(commands, seen),
     ...(seen.dropsTtl && how.releases ? [DROPS_TTL] : []),
@@ -168,9 +170,16 @@ const FAILS_OVER: Defect = {
   isShown: true,
 };
 
+/** Whether all of a function's own work may be done twice: it stores on a condition, or has idempotency keys. */
+function isHarmless({ trial }: Attempt): boolean {
+  return trial?.works.some(isWork) === true && trial.harms.length === 0;
+}
+
 /** What it does where no majority of its nodes is there. */
-function errorDefects({ how, seen: { unreached, worksUnasked } }: Pick<FoundLock, 'how' | 'seen'>): Defect[] {
+function errorDefects({ how, seen }: Pick<FoundLock, 'how' | 'seen'>): Defect[] {
+  const { unreached, worksUnasked } = seen;
   if (how.asksOne && unreached?.attempt.held != null) return [FAILS_OVER];
+  if (how.nodes === 1 && isHarmless(seen.alone)) return [];
   const trial = unreached?.attempt.trial;
   if (unreached === null || trial?.isGranted !== false || (unreached.attempt.held === null && !worksUnasked)) return [];
   const { nodes } = unreached;
@@ -225,7 +234,7 @@ function failoverDefects({ lostInFailover }: FoundLock['seen']): Defect[] {
     },
   ];
 }
-function extensionDefects(seen: FoundLock['seen'], renews: boolean): Defect[] {
+function extensionDefects(seen: FoundLock['seen'], { renews, campaigns }: FoundLock['how']): Defect[] {
   const found: Defect[] = [];
   const all = [seen.renewed, seen.extended].flatMap(extensionsIn);
   const blind = all.find(({ verb, compares }) => verb !== 'script' && !compares)?.verb.toUpperCase() ?? seen.extendsAny;
@@ -280,16 +289,7 @@ function extensionDefects(seen: FoundLock['seen'], renews: boolean): Defect[] {
       isShown: true,
       takes: 'expired',
     });
-  else if (renews)
-    found.push({
-      id: 'silent-loss',
-      sentence:
-        'it keeps its lock alive by itself, and the work is not told in time when that fails: the key expires, another process gets the lock, and both work',
-      fix: 'count the time since the last extension that succeeded, and abort the work (AbortSignal) before the TTL is over',
-      brings: ['belief', 'state', 'margin'],
-      isShown: false,
-      takes: 'expired',
-    });
+  else if (renews) found.push({ ...(campaigns ? LEADS_TOO_LONG : TOLD_LATE), isShown: false });
   return found;
 }
 
@@ -387,7 +387,7 @@ function workDefects({ ownWorkMs, alone, thrown, ...untold }: FoundLock['seen'],
   if (thrown?.held && releases && !sends && (isExtended || ownWorkMs === null))
     found.push({
       id: 'kept-on-error',
-      sentence: `it does not release the lock when the work throws${isExtended ? ', and goes on extending it: nobody gets it for as long as the process lives' : ': nobody gets it until its TTL is over'}`,
+      sentence: `it does not release the lock when the work throws${isExtended ? ', and its heartbeat goes on extending it for ever: nobody gets it for as long as the process lives' : ': nobody gets it until its TTL is over'}`,
       fix: isExtended
         ? 'stop the timer of the extension, and release, in a finally block'
         : 'release in a finally block',

@@ -5,6 +5,7 @@ import { current, type ProcessContext } from '../libraries/runtime/owner.js';
 import { callOf, type Target, takesCallback } from './call.js';
 import type { Callable } from './callables.js';
 import { isOwnWork } from './cases.js';
+import { LOOKS_WHETHER_CONNECTED } from './clients.js';
 import { environmentFor } from './environment.js';
 import { formed } from './forms.js';
 import type { Given } from './given.js';
@@ -42,14 +43,10 @@ export interface HeldByFile {
   reenter?: () => Promise<HeldByFile | null>;
 }
 
-/** What may refuse a command, or go on without it, before it is connected. */
-const LOOKS_WHETHER_CONNECTED =
-  /\bdisableOfflineQueue:\s*true|\benableOfflineQueue:\s*false|\bis(?:Ready|Connected)\b|\.status\s*[!=]==?\s*['"]ready|\b(?:connected|ready)\s*=\s*true/;
-
 /** Within this clients are connected, ms of simulated time. */
 const CONNECTING_MS = 100;
 
-/** A file that does its work as it is loaded has this long for it, ms of simulated time. */
+/** A file that does its work as it is loaded has this long for it, ms of simulated time; for the lock, twice its TTL if that is longer. */
 const SCRIPT_MS = 15_000;
 
 function later(ms: number): Promise<void> {
@@ -87,7 +84,6 @@ const MOST_LOOKS = 200;
 /** A lock that gives its work up by itself does so after this share of its TTL. */
 const LATE_SHARE = 0.4;
 
-/** The least that a lock may be held for, ms. */
 const LEAST_MS = 0.001;
 
 type Extender = { readonly it: Callable; readonly name: string; readonly owner: unknown };
@@ -165,11 +161,12 @@ class LockUser {
     const trial = this.bench.wire.begin(process, how.asksOne ? 1 : Math.floor(how.nodes / 2) + 1, worksItself);
     trial.share = how.lastsShare;
     if (plan.use === 'script') {
-      // What it has begun as it was loaded goes on.
-      return this.worksItself(
-        trial,
-        loadIn(this.bench, []).then(() => later(SCRIPT_MS)),
-      );
+      // What it has begun as it was loaded goes on, and may lead for several terms.
+      trial.loops = this.bench.program.texts.some((it) => /\bset(?:Interval|Timeout)\(/.test(it));
+      const loaded = loadIn(this.bench, []);
+      const after = (ms: number): Promise<void> => loaded.then(() => later(ms));
+      const waitsMs = Math.max(SCRIPT_MS, 2 * (how.fixedTtlMs ?? 0));
+      return this.worksItself(trial, after(SCRIPT_MS), undefined, after(waitsMs));
     }
     base.names = trial.names;
     const target = await this.targetFor(base);
@@ -262,15 +259,20 @@ class LockUser {
     return held;
   }
 
-  /** The function does its own work; what it sends at the end of it is kept back until that is over. */
-  private async worksItself(trial: Trial, done: Promise<unknown>, stop?: AbortController): Promise<HeldByFile | null> {
-    done.catch(() => {});
+  /** The function does its own work; what it sends at the end of it is kept back until that is over. Default: it gives up as it ends. */
+  private async worksItself(
+    trial: Trial,
+    done: Promise<unknown>,
+    stop?: AbortController,
+    givesUp: Promise<unknown> = done,
+  ): Promise<HeldByFile | null> {
+    for (const it of [done, givesUp]) it.catch(() => {});
     const { how, process } = this;
     const isOver = (): boolean => trial.reliableUntil(process.wallMs(), 0) <= process.wallMs();
     const isUncertain = (): boolean => how.nodes > 1 && (how.callsWork || isOver());
     // What it does first may be to look.
     const counts = (name: string): boolean => name === (how.lastWork ?? name) || !isOver();
-    if (!(await getsLock(trial, process, done, isUncertain, counts))) {
+    if (!(await getsLock(trial, process, givesUp, isUncertain, counts))) {
       trial.letGo(process.wallMs());
       return null;
     }

@@ -19,6 +19,11 @@ const VALUES = [1_000, 2_000] as const;
 /** A text that begins with one of them. */
 const IS_ADDED = new RegExp(`^(?:${VALUES.join('|')})\\D`);
 
+/** What a call is made of: of a transaction, that is its store. */
+function storeOf(name: string): string {
+  return ownerOf(name).replace(/^(?:tx|trx|transaction|session|em)\b/, '');
+}
+
 /** What it calls to change a store gives no value of it. */
 const CHANGES =
   /(?:^|\.)(?:insert|create|add|append|set|update|save|store|put|write|replace|delete|remove|send|publish|enqueue|begin)(?![a-z])[^.]*$/;
@@ -34,7 +39,7 @@ export async function staleStore(subject: Runnable, plan: Plan): Promise<Defect 
   for (const [i, { name, parts }] of one.held.entries()) {
     const other = two.held[i];
     if (other?.name !== name) return null;
-    const read = one.before.find((it) => ownerOf(it) === ownerOf(name) && !CHANGES.test(it));
+    const read = one.before.find((it) => storeOf(it) === storeOf(name) && !CHANGES.test(it));
     const isMade = parts.some((it, at) => it !== other.parts[at]) && !parts.includes(VALUES[0]);
     if (read === undefined || !isMade || !STORES.test(name)) continue;
     return { ...STALE_READ, sentence: `${nameOfPlan(plan)} calls ${read.replace(/^\./, '')} ${STALE_READ.sentence}` };

@@ -31,8 +31,12 @@ export class Hosts {
   /** Most nodes that there may be. */
   readonly most: number;
 
-  constructor(most: number) {
+  private readonly isOne: boolean;
+
+  /** @param isOne - One node stands for all of them: the lock is on one, and the others have something else. Default: no. */
+  constructor(most: number, isOne: boolean = false) {
     this.most = most;
+    this.isOne = isOne;
   }
 
   /** How many different addresses were met. */
@@ -57,7 +61,7 @@ export class Hosts {
           : `${host === '127.0.0.1' || host === '::1' ? 'localhost' : host}:${port}`;
     const before = this.known.get(place);
     if (before !== undefined) return before;
-    const index = own >= 0 ? own : this.known.size;
+    const index = this.isOne ? 0 : own >= 0 ? own : this.known.size;
     if (index >= this.most) return -1;
     this.known.set(place, index);
     return index;

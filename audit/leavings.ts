@@ -10,6 +10,7 @@ import { type Attempt, calm, delayed, heldNow, REST_MS, rehearse, use } from './
 import type { Said } from './said.js';
 import {
   DROPS_BUSY,
+  DROPS_BUSY_JOB,
   forgetting,
   IS_DONE,
   LOSES_FAILED,
@@ -173,7 +174,8 @@ async function losesFailed(subject: Subject): Promise<readonly Defect[]> {
   const begun = begunBy(failed);
   const isSkipped = all[0]?.releaseError != null && all[1]?.error === null && !hasWorked(again, begun);
   if (isSkipped && other != null && hasWorked(other, begun) && isRetried(subject)) return [LOSES_JOB];
-  const isFailed = (failed.status ?? 0) >= 500 && failed.works.some(isWork);
+  // Its first step may only look.
+  const isFailed = (failed.status ?? 0) >= 500 && other?.works.some(isWork) === true;
   return isFailed && hasSucceeded(again) && !again.calls.some(isWork) ? [LOSES_FAILED] : [];
 }
 
@@ -257,10 +259,26 @@ async function dropsBusy(subject: Subject): Promise<boolean> {
 /** What tells a queue that a message is done. */
 const IS_DONE_WITH = /(?:^|\.)(?:ack(?:nowledge)?|deleteMessage|complete)(?:\s|$)/;
 
-/** Whether a message is acknowledged whose lock another process has, and nothing is done of its work. */
-async function acknowledgesBusy({ bench, hosts, how, ttlMs, alone }: Subject): Promise<boolean> {
+/** What a job has to be done with, besides the things that it is about: `job.data.changes`. */
+const OF_JOB = /\{([^{}]*)\}\s*=\s*(?:[\w.]+\.parse\(\s*)?job\.data\b|\bjob\.data\.(\w+)/g;
+const IS_PAYLOAD =
+  /^(?:changes|items|lines|payload|body|rows|records|entries|delta|amount\w*|cents|quantity|qty|message|patch|updates?|diff|operations?|movements?|events?|points)$/i;
+
+/** Whether a job of a queue that takes a job for done whose function returns has data that no other job brings again. */
+function bringsData({ bench: { program }, how }: Subject): boolean {
+  const names = program.texts.flatMap((it) =>
+    [...it.matchAll(OF_JOB)].flatMap(([, list = '', name = '']) => [name, ...list.split(/[,:]/)]),
+  );
+  return takerIn(how.plan) === 'Worker' && names.some((it) => IS_PAYLOAD.test(it.trim()));
+}
+
+/** Whether a message is acknowledged, or a job taken for done, whose lock another process has, and nothing is done of its work. */
+async function acknowledgesBusy(subject: Subject): Promise<Defect | null> {
+  const { bench, hosts, how, ttlMs, alone } = subject;
   const isWorking = alone.trial?.works.some((it) => isWork(it) && !IS_DONE_WITH.test(it)) === true;
-  if (!how.releases || !isWorking || alone.trial?.calls.some((it) => IS_DONE_WITH.test(it)) !== true) return false;
+  const returns = bringsData(subject);
+  const isDone = returns || alone.trial?.calls.some((it) => IS_DONE_WITH.test(it)) === true;
+  if (!how.releases || !isWorking || !isDone) return null;
   const takes = (): Promise<void> =>
     new Promise((resolve) => setTimeout(resolve, current.owner?.name === 'c1' && heldNow(bench) ? ttlMs / 2 : 0));
   const uses = [[use(10, ttlMs, 1)], [use(10 + ttlMs / 8, ttlMs, 1)]];
@@ -270,10 +288,12 @@ async function acknowledgesBusy({ bench, hosts, how, ttlMs, alone }: Subject): P
   });
   const [own, busy] = ['c1', 'c2'].map((name) => attempts.find(({ client }) => client === name));
   const { isGranted, refusals } = busy?.trial ?? {};
-  if (own?.trial?.isGranted !== true || isGranted !== false || refusals === 0) return false;
+  if (own?.trial?.isGranted !== true || isGranted !== false || refusals === 0) return null;
   const begun = begunBy(own.trial);
   const calls = busy?.trial?.calls.filter((it) => !begun.includes(it)) ?? [];
-  return calls.some((it) => IS_DONE_WITH.test(it)) && calls.every((it) => IS_DONE_WITH.test(it) || !isWork(it));
+  const isTaken = returns ? busy?.error === null : calls.some((it) => IS_DONE_WITH.test(it));
+  const isDropped = isTaken && calls.every((it) => IS_DONE_WITH.test(it) || !isWork(it));
+  return isDropped ? (returns ? DROPS_BUSY_JOB : DROPS_BUSY) : null;
 }
 
 /**
@@ -316,6 +336,6 @@ export async function requestDefects(subject: Subject): Promise<readonly Defect[
   if (!isOwnWork(subject.how)) return [];
   const lost = await losesFailed(subject);
   const again = lost.length === 0 && (await losesAgain(subject)) ? [LOSES_MESSAGE] : lost;
-  const isDropped = (await dropsBusy(subject)) || (await acknowledgesBusy(subject));
-  return [...again, ...(isDropped ? [DROPS_BUSY] : []), ...forgetsDone(subject)];
+  const dropped = (await dropsBusy(subject)) ? DROPS_BUSY : await acknowledgesBusy(subject);
+  return [...again, ...(dropped === null ? [] : [dropped]), ...forgetsDone(subject)];
 }

@@ -93,7 +93,8 @@ export async function loadIn(bench: Bench, addresses: readonly NodeAddress[], is
 const CONNECTS =
   /^(?:connect|open|dial|create(?:Client|Connection|Redis|Socket)|(?:get|make|new)(?:Client|Connection))$/i;
 /** A client of Redis is connected, and not one of something else: `db.connect()`. */
-const REDIS_CONNECTS = /(?<!\b(?:db|pg|mongo\w*|mqtt|amqp\w*|nats|kafka|producer|consumer|net|tls))\.connect\(/i;
+const REDIS_CONNECTS =
+  /(?<!\b(?:db|pg|\w*pool|prisma|mongo\w*|mqtt|amqp\w*|nats|kafka|producer|consumer|net|tls))\.connect\(/i;
 /** What gives a client, by its name, if it needs no argument: `warehouseRedis`. */
 const GIVES_CLIENT = /(?:redis|valkey|client|connection)$/i;
 /** What gives a client commands of the file's own. */

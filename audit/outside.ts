@@ -2,8 +2,9 @@ import childProcess from 'node:child_process';
 import { EventEmitter } from 'node:events';
 import fs from 'node:fs';
 import { Readable, Writable } from 'node:stream';
-import { promisify } from 'node:util';
+import util, { promisify } from 'node:util';
 import { current } from '../libraries/runtime/owner.js';
+import { periodFor } from './forms.js';
 import { calls, unknownValue } from './unknown.js';
 
 /*
@@ -25,8 +26,25 @@ export function withoutEffects(request: string, module: Module): Module {
   const name = request.replace(/^node:/, '');
   if (name === 'fs') return { ...module, ...files, promises, default: { ...fs, ...files, promises } };
   if (name === 'fs/promises') return { ...module, ...promises, default: promises };
+  if (name === 'util') return { ...module, parseArgs: argumentsOf, default: { ...util, parseArgs: argumentsOf } };
   if (name === 'child_process') return { ...module, ...programs, default: { ...childProcess, ...programs } };
   return module;
+}
+
+interface ArgumentOptions {
+  readonly options?: Readonly<Record<string, { type: string; multiple?: boolean; default?: unknown }>>;
+}
+
+/** The arguments of a script, as it describes them: a text for each that it takes one for. */
+function argumentsOf({ options = {} }: ArgumentOptions = {}): {
+  values: Record<string, unknown>;
+  positionals: string[];
+} {
+  const values = Object.entries(options).map(([name, { type, multiple, default: usual }]) => {
+    const given = usual ?? (type === 'boolean' ? undefined : (periodFor(name, 'a') ?? 'a'));
+    return [name, multiple && given !== undefined && !Array.isArray(given) ? [given] : given];
+  });
+  return { values: Object.fromEntries(values), positionals: ['a'] };
 }
 
 /** What newer versions of Node have, for files that were written for these. */

@@ -29,6 +29,17 @@ const LOGS =
 const FETCHES = /^(?:node-fetch|undici|cross-fetch|isomorphic-fetch)(?:\/.*)?$/;
 const OF_FETCH = /^(?:fetch|Headers|Request|Response|FormData)$/;
 
+/** The responses of routes of Next.js, whose status tells whether a request has failed. */
+const OF_NEXT = /^next\/server(?:\.js)?$/;
+
+class NextResponse extends Response {
+  readonly cookies: unknown = unknownValue({}, 'a', 'cookies');
+
+  static next(init?: ResponseInit): NextResponse {
+    return new NextResponse(null, init);
+  }
+}
+
 /** What gives the function that it is handed. */
 const SAME = /^(?:fastify-plugin|express-async-handler)$/;
 
@@ -39,19 +50,45 @@ const SAME = /^(?:fastify-plugin|express-async-handler)$/;
 const NEEDED =
   /redis|valkey|keydb|dragonfly|upstash|\bkv\b|lock|mutex|semaphore|lease|leader|elect|sync|concurren|queue|limit|throttl|debounc|id\b|uuid|nano|cuid|token|nonce|random|hash|crypt|time|date|day|moment|\bms\b|duration|retr(?:y|i)|poll|async|promise|\bp-|lodash|underscore|ramda|remeda|rxjs|effect|fp-ts|zod|yup|joi|ajv|typebox|valibot|valid|schema|config|env|url|json|util/i;
 
+/** The same of a file beside the one that is audited. */
+const NEEDED_OF_FILES =
+  /redis|valkey|keydb|dragonfly|upstash|\bkv\b|lock|mutex|semaphore|lease|leader|elect|sync|concurren|limit|throttl|debounc|token|nonce|random|time|moment|duration|retr(?:y|i)|poll|async|promise|sleep|delay|config|env\b|const|util|helper|common|shared/i;
+
 type Module = Readonly<Record<string, unknown>>;
 
 /** What stands for a package that is not loaded; `null` for one that is. */
 export function standFor(request: string): Module | null {
   if (LOGS.test(request)) return moduleOf(QUIET as Module);
   if (FETCHES.test(request)) return moduleOf(FETCH);
+  if (OF_NEXT.test(request)) return moduleOf(unknownValue({ NextResponse, NextRequest: Request }) as Module);
   if (SAME.test(request)) return moduleOf(((it: unknown) => it) as unknown as Module);
   return REPLACED.test(request) ? moduleOf(unknownValue() as Module) : null;
 }
 
-/** The same for a package that is not installed; `null` for one whose functions have to be its own. */
+/** The same for a package that is not installed, or a file that is not there; `null` for one whose functions have to be its own. */
 export function standForMissing(request: string): Module | null {
-  return NEEDED.test(request) ? null : moduleOf(unknownValue() as Module);
+  const needed = isFile(request) ? NEEDED_OF_FILES : NEEDED;
+  return needed.test(request) ? null : moduleOf(unknownValue() as Module);
+}
+
+/** Whether what is imported is a file, and no package: also by an alias, `@/db` or `#db`. */
+export function isFile(request: string): boolean {
+  return /^(?:[./#~]|@\/)/.test(request);
+}
+
+/** Says that a file imports a package that is not installed, or a file that is not there. */
+export function missingImport(name: string, request: string): string {
+  return isFile(request)
+    ? `${name} imports ${request}, which is not there`
+    : `${name} imports ${request}, which is not installed; run npm install ${packageOf(request)}`;
+}
+
+/** The package of an import: `@scope/name` of `@scope/name/part`. */
+export function packageOf(request: string): string {
+  return request
+    .split('/')
+    .slice(0, request.startsWith('@') ? 2 : 1)
+    .join('/');
 }
 
 const FETCH: Module = new Proxy(((...given) => fetch(...given)) as typeof fetch as unknown as Module, {

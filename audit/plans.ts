@@ -15,6 +15,8 @@ import { FIRST_TTL_MS } from './units.js';
 /* The ways in which a file can be used: by what it exports, what it has handed over for later, what is inside it, or by loading it. */
 
 const SCRIPT: Plan = { path: [], use: 'script', take: '', give: null, extend: null };
+/** It begins by itself what it exports: `redis.once('ready', () => leader.start())`. */
+const BEGINS = /\.on(?:ce)?\(\s*['"](?:ready|connect)['"]\s*,[^\n]*\.\w+\(\)\s*\)/;
 const NO_LOCK = { acquire: () => null, release: () => undefined };
 
 /** The ways in which a file can be used, the likeliest first. @throws InputError for one that cannot be loaded. */
@@ -43,6 +45,7 @@ export async function plansIn(bench: Bench, hosts: Hosts, isBegun: boolean): Pro
         await add(new Map(Object.entries(keptOf(loaded.exports))), 'inside');
         if (exportsOf(loaded.exports).size === 0) plans.push(SCRIPT);
         await add(new Map(Object.entries(insideOf(loaded.exports))), 'inside');
+        if (bench.program.texts.some((it) => BEGINS.test(it))) plans.unshift(SCRIPT);
       } catch (error) {
         problem = error;
       }
@@ -56,12 +59,18 @@ export async function plansIn(bench: Bench, hosts: Hosts, isBegun: boolean): Pro
   } catch (error) {
     problem ??= error;
   }
-  if (plans.length > 0 || problem === null) return plans;
+  if (plans.length > 0 || problem === null)
+    return [...plans.filter((it) => !onlyReads(it)), ...plans.filter(onlyReads)];
   const { name } = bench.program;
   if (problem instanceof InputError) throw problem;
   throw new InputError(reasonOf(problem, name) ?? `${name} throws as it is loaded: ${firstLineOf(problem)}`, {
     cause: problem,
   });
+}
+
+/** Whether it does work of its own that only reads, by its name: several may do that at once. */
+function onlyReads(plan: Plan): boolean {
+  return plan.use === 'handler' && /^(?:read|view|peek)(?![a-z])/.test(takerIn(plan));
 }
 
 /** Those of them that were asked for; all where none was. @throws InputError where the file has no such function. */

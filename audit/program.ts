@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { builtinModules, createRequire } from 'node:module';
-import { basename, dirname, relative } from 'node:path';
+import { basename, dirname, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { compileFunction } from 'node:vm';
 import { createJiti, type Jiti } from 'jiti';
@@ -8,12 +8,15 @@ import { InputError } from '../scenarios/input-error.js';
 import { keptBy } from './handed-functions.js';
 import { LATCH, noteLatch, withLatches } from './latches.js';
 import { NATIVES } from './natives.js';
+import { clientFile } from './neighbours.js';
 import { provideNewer, withoutEffects } from './outside.js';
-import { standFor, standForMissing } from './packages.js';
+import { isFile, missingImport, packageOf, standFor, standForMissing } from './packages.js';
+import { argumentsIn } from './required.js';
 import { SCHEMAS, withPassing } from './schemas.js';
 import { readSource, type Shape, type SourceFile } from './shapes.js';
 import { signatureFor, withOneSignature } from './signatures.js';
 import { takeTexts } from './texts.js';
+import { tokensFor, withOwnDraws } from './tokens.js';
 import { isUnknown } from './unknown.js';
 
 /** What a module exports. */
@@ -30,6 +33,8 @@ interface OwnFile {
   /** It awaits something as it is loaded. */
   readonly awaits: boolean;
   readonly evaluate: Evaluate;
+  /** What it is given as a script. */
+  readonly given: readonly string[];
   /** What its requests lead to. */
   readonly targets: ReadonlyMap<string, Target>;
 }
@@ -79,9 +84,11 @@ const PROCESS: NodeJS.Process = new Proxy(process, {
 });
 
 /** The same for a script, which has arguments. */
-const SCRIPT: NodeJS.Process = new Proxy(PROCESS, {
-  get: (target, name) => (name === 'argv' ? [...target.argv, ...ARGUMENTS] : Reflect.get(target, name)),
-});
+function scriptWith(given: readonly string[]): NodeJS.Process {
+  return new Proxy(PROCESS, {
+    get: (target, name) => (name === 'argv' ? [...target.argv, ...given] : Reflect.get(target, name)),
+  });
+}
 
 /** A file with all that it imports. Packages are loaded once; its author's files once for each simulated process. */
 export class Program {
@@ -92,7 +99,7 @@ export class Program {
     tsconfigPaths: true,
   });
   private readonly files = new Map<string, OwnFile>();
-  /** Packages that are not installed, and that something stands for. */
+  /** Packages that are not installed, and files that are not there, and that something stands for. */
   readonly missing: Set<string> = new Set();
 
   private constructor(path: string) {
@@ -126,15 +133,17 @@ export class Program {
     return this.sources.flatMap(({ shapes }) => shapes);
   }
 
-  private async add(path: string): Promise<void> {
+  /** @param standIn - The text of one that is not there. */
+  private async add(path: string, standIn?: string): Promise<void> {
     if (this.files.has(path)) return;
     const name = relative(dirname(this.path), path) || basename(path);
-    const text = readFileSync(path, 'utf8');
+    const text = standIn ?? readFileSync(path, 'utf8');
     const source = readSource(text, name);
     const isModule = MODULE_SYNTAX.test(text);
     const targets = new Map<string, Target>();
     // Before what it imports: files may import each other.
-    this.files.set(path, { path, source, isModule, targets, ...this.compiled(path, source) });
+    const given = argumentsIn([text]) ?? ARGUMENTS;
+    this.files.set(path, { path, source, isModule, targets, given, ...this.compiled(path, source) });
     for (const request of this.requestsIn(text, path)) targets.set(request, await this.targetOf(request, path, name));
   }
 
@@ -186,19 +195,11 @@ export class Program {
   }
 
   private async targetOf(request: string, from: string, name: string): Promise<Target> {
-    const stand = standFor(request);
+    const stand = standFor(request) ?? tokensFor(request);
     if (stand !== null) return { namespace: stand, exports: stand.default };
     const isBuiltin = request.startsWith('node:') || builtinModules.includes(request);
     const resolved = isBuiltin ? request : this.jiti.esmResolve(request, { parentURL: from, try: true });
-    const isOwn = request.startsWith('.') || request.startsWith('/');
-    if (resolved === undefined) {
-      const missing = isOwn ? null : standForMissing(request);
-      if (missing !== null) {
-        this.missing.add(packageOf(request));
-        return { namespace: missing, exports: missing.default };
-      }
-      throw new InputError(isOwn ? `${name} imports ${request}, which is not there` : missingPackage(name, request));
-    }
+    if (resolved === undefined) return this.targetOfMissing(request, from, name);
     const path = resolved.startsWith('file:') ? fileURLToPath(resolved) : resolved;
     if (!isBuiltin && !path.includes('/node_modules/') && /\.[cm]?[jt]sx?$/.test(path)) {
       await this.add(path);
@@ -216,13 +217,24 @@ export class Program {
         ? (withPassing(namespace) as Exports)
         : signs
           ? withOneSignature(namespace)
-          : withoutEffects(request, namespace);
+          : withOwnDraws(request, withoutEffects(request, namespace));
       return { namespace: shown, exports: shown === namespace ? requireOr(request, from, namespace) : shown };
     } catch (error) {
       throw new InputError(`${name} imports ${request}, which cannot be loaded: ${firstLineOf(error)}`, {
         cause: error,
       });
     }
+  }
+
+  private async targetOfMissing(request: string, from: string, name: string): Promise<Target> {
+    const client = clientFile(request, this.files.get(from)?.source.text ?? '');
+    const missing = client === null ? standForMissing(request) : null;
+    if (client === null && missing === null) throw new InputError(missingImport(name, request));
+    this.missing.add(isFile(request) ? request : packageOf(request));
+    if (missing !== null) return { namespace: missing, exports: missing.default };
+    const path = `${resolve(dirname(from), request)}.ts`;
+    await this.add(path, client ?? '');
+    return { own: path };
   }
 
   /** Evaluates the file, and its author's other files, as a process does that begins. */
@@ -298,7 +310,7 @@ class Evaluation {
       dirname(path),
       load,
       SILENT,
-      EXPORTS.test(file.source.text) ? PROCESS : SCRIPT,
+      EXPORTS.test(file.source.text) ? PROCESS : scriptWith(file.given),
       noteLatch,
       ...Object.values(NATIVES),
     );
@@ -371,18 +383,6 @@ function requireOr(request: string, from: string, namespace: Exports): unknown {
   } catch {
     return namespace;
   }
-}
-
-/** Says that a file imports a package that is not installed. */
-export function missingPackage(name: string, request: string): string {
-  return `${name} imports ${request}, which is not installed; run npm install ${packageOf(request)}`;
-}
-
-function packageOf(request: string): string {
-  return request
-    .split('/')
-    .slice(0, request.startsWith('@') ? 2 : 1)
-    .join('/');
 }
 
 /** The first line of what was thrown. */

@@ -35,8 +35,8 @@ export async function doesTwice(subject: Subject): Promise<Defect | null> {
   return null;
 }
 
-/** What has been done is marked for longer than a cache keeps it, ms. */
-const MARKED_MS = 3_600_000;
+/** What has been done is marked for longer than a cache keeps it, which is an hour at most, ms. */
+const MARKED_MS = 4_000_000;
 /** The same of what is said to be cached, and was only made: nothing is done a second time that may be done once. */
 const MARKED_AS_CACHED_MS = 20 * 86_400_000;
 
@@ -102,12 +102,12 @@ export async function looksOnlyBefore(subject: Timed): Promise<Defect | null> {
 }
 
 /**
- * Whether it keeps what its work gives for less than an hour, or for days where that is said to be cached, and answers from that
+ * Whether it keeps what its work gives for an hour at most, or for days where that is said to be cached, and answers from that
  * meanwhile: who does the work a second time, as one that does not wait for the lock for longer, loses time alone.
  */
 export async function isCache(subject: Subject): Promise<boolean> {
   const { how, ttlMs } = subject;
-  if (how.plan.use === 'pair' || !how.releases) return false;
+  if (how.plan.use === 'pair' || (how.plan.use === 'with' && !how.releases)) return false;
   const [own, soon] = await twoCalls(subject, ttlMs / 2);
   if (own === undefined || own.calls.length === 0 || soon?.calls.length !== 0) return false;
   // One script may store it and release.
@@ -117,6 +117,22 @@ export async function isCache(subject: Subject): Promise<boolean> {
   const isSaid = subject.bench.program.sources.some(({ text }) => SAYS_CACHED.test(text));
   const [, later] = await twoCalls(subject, isMade && isSaid ? MARKED_AS_CACHED_MS : MARKED_MS);
   return later !== undefined && later.calls.length > 0;
+}
+
+/** Who has waited for so long for what another one makes makes it himself, ms. */
+const WAITED_MS = 1_000;
+
+/** It looks so often for what another one makes. */
+const LOOKS_OFTEN = 3;
+
+/** Whether a process that was refused the lock waits for what its holder makes, before it works without it. */
+export async function waitsForHolder(subject: Subject): Promise<boolean> {
+  const [, waiter] = await twoCalls(subject, 10 + subject.ttlMs / 8, subject.ttlMs / 2);
+  const { askedMs = 0, trial = null } = waiter?.attempt ?? {};
+  if (trial === null || trial.refusals === 0) return false;
+  const [firstMs] = trial.worksAtMs.filter((_, i) => isWork(trial.works[i] ?? ''));
+  if (firstMs !== undefined) return firstMs - askedMs >= WAITED_MS;
+  return trial.sent.filter(({ verb, key }) => READS.includes(verb) && key !== trial.key).length >= LOOKS_OFTEN;
 }
 
 /**

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { requiredTypes } from './required.js';
+import { argumentsIn, requiredTypes } from './required.js';
 
 const of = (...texts: readonly string[]): Record<string, unknown> => Object.fromEntries(requiredTypes(texts));
 
@@ -32,4 +32,25 @@ it('requires the first state for which a switch does something', () => {
 it('requires a type where files check one', () => {
   expect(of("if (typeof body.amount !== 'number') return 400;")).toEqual({ amount: 'number' });
   expect(of('if (!Array.isArray(body.items)) return 400;')).toEqual({ items: 'list' });
+});
+
+it('requires a form where files check one by an expression for the whole text', () => {
+  expect(of("if (!/^ord_\\d+$/.test(order.id)) throw new Error('id');")).toEqual({ id: { pattern: 'ord_\\d+' } });
+  const named = "const SKU = /^[A-Z]{3}$/; function take(sku: string) { if (!SKU.test(sku ?? '')) return; }";
+  expect(of(named)).toEqual({ sku: { pattern: '[A-Z]{3}' } });
+  expect(of("if (/\\s/.test(order.id)) throw new Error('id');")).toEqual({});
+});
+
+it('gives a script arguments of the forms that it asks for', () => {
+  const script =
+    "const [company, period] = process.argv.slice(2);\nif (!company || !/^\\d{4}-\\d{2}$/.test(period ?? '')) process.exit(2);";
+  const [company, period] = argumentsIn([script]) ?? [];
+  expect(company).toBe('a');
+  expect(period).toMatch(/^\d{4}-\d{2}$/);
+  expect(argumentsIn(['const [name] = process.argv.slice(2);'])).toBeNull();
+});
+
+it('requires one text of what has to be equal', () => {
+  expect(of("if (show.domeId !== domeId) throw new Error('other');")).toEqual({ domeId: 'string' });
+  expect(of('if (row.amount !== expected) return;')).toEqual({});
 });

@@ -1,3 +1,4 @@
+import { formFor, periodFor } from './forms.js';
 import { part, parts, type SyntaxNode, syntaxOf, visit } from './syntax.js';
 import { nameOf } from './uses.js';
 
@@ -6,8 +7,14 @@ import { nameOf } from './uses.js';
  * be a certain text. Nothing else would be done.
  */
 
-/** What files check of a value: its type, that it is this text, or that it is not there. */
-export type CheckedType = 'string' | 'number' | 'list' | 'absent' | { readonly text: string };
+/** What files check of a value: its type, that it is this text, that it matches an expression as a whole, or that it is not there. */
+export type CheckedType =
+  | 'string'
+  | 'number'
+  | 'list'
+  | 'absent'
+  | { readonly text: string }
+  | { readonly pattern: string };
 
 const CHECKED =
   /\b(?:typeof\s+([\w.?!'"[\]-]+)\s*[!=]==?\s*['"](string|number)['"]|(Number\.is\w+|Array\.isArray)\(\s*([\w.?!'"[\]-]+)\s*\))/g;
@@ -20,13 +27,18 @@ interface Required {
   readonly there: Set<string>;
   readonly absent: Set<string>;
   readonly states: Map<string, Set<string>>;
+  readonly patterns: Map<string, string>;
+  readonly equal: Set<string>;
+  /** Expressions that are named: `const SKU = /^[A-Z]+$/`. */
+  readonly named: Map<string, string>;
 }
 
 /** The properties and parameters that files require to be a text, a number or a list, there, absent or in a state, by name. */
 export function requiredTypes(texts: readonly string[]): Map<string, CheckedType> {
-  const required: Required = { there: new Set(), absent: new Set(), states: new Map() };
-  for (const text of texts) visit(treeOf(text), (node) => look(node, required));
+  const required = requiredIn(texts);
   const found = new Map<string, CheckedType>();
+  for (const name of required.equal) found.set(name, 'string');
+  for (const [name, pattern] of required.patterns) found.set(name, { pattern });
   for (const name of required.absent) if (!required.there.has(name)) found.set(name, 'absent');
   for (const [name, [state, ...others]] of required.states)
     if (state !== undefined && others.length === 0) found.set(name, { text: state });
@@ -39,7 +51,57 @@ export function requiredTypes(texts: readonly string[]): Map<string, CheckedType
   return found;
 }
 
-function treeOf(text: string): SyntaxNode {
+function requiredIn(texts: readonly string[]): Required {
+  const required: Required = {
+    there: new Set(),
+    absent: new Set(),
+    states: new Map(),
+    patterns: new Map(),
+    equal: new Set(),
+    named: new Map(),
+  };
+  for (const text of texts) visit(treeOf(text), (node) => noteNamed(node, required));
+  for (const text of texts) visit(treeOf(text), (node) => look(node, required));
+  return required;
+}
+
+/** The arguments of a script: `const [tenant, month] = process.argv.slice(2)`. */
+const ARGUMENTS = /\[([\w\s,=]+)\]\s*=\s*process\.argv\.slice\(\s*2\s*\)/;
+
+/** What a script is given, by the names that it has for that; `null` for one that names none. */
+export function argumentsIn(texts: readonly string[]): readonly string[] | null {
+  const [, list = ''] = texts.map((it) => ARGUMENTS.exec(it)).find((it) => it !== null) ?? [];
+  const { patterns } = requiredIn(texts);
+  const names = list.split(',').map((it) => it.split('=', 1)[0]?.trim() ?? '');
+  if (!names.some((it) => patterns.has(it) || periodFor(it, 'a') !== undefined)) return null;
+  return names.map((it) => periodFor(it, 'a') ?? formFor(patterns.get(it) ?? '.*')('a'));
+}
+
+function noteNamed(node: SyntaxNode, { named }: Required): void {
+  const [name, pattern] = [nameOf(part(node, 'id')), patternIn(part(node, 'init'))];
+  if (node.type === 'VariableDeclarator' && name !== '' && pattern !== null) named.set(name, pattern);
+}
+
+/** An expression for a whole text, without its anchors. */
+function patternIn(node: SyntaxNode | null): string | null {
+  if (node?.type !== 'RegExpLiteral' || typeof node.pattern !== 'string') return null;
+  return /^\^(.+)\$$/.exec(node.pattern)?.[1] ?? null;
+}
+
+/** `/^[A-Z]+$/.test(order.sku)`, and the same of an expression that has a name. */
+function notePattern(node: SyntaxNode, { patterns, named }: Required): void {
+  const callee = part(node, 'callee');
+  const [tested] = parts(node, 'arguments');
+  if (callee === null || lastIn(callee) !== 'test' || tested === undefined) return;
+  const of = part(callee, 'object');
+  const pattern = patternIn(of) ?? named.get(nameOf(of) ?? '');
+  const value = tested.type === 'LogicalExpression' ? part(tested, 'left') : tested;
+  const name = lastIn(value) ?? nameOf(value);
+  if (pattern !== undefined && name !== '') patterns.set(name, pattern);
+}
+
+/** The syntax of a text, with types or without. */
+export function treeOf(text: string): SyntaxNode {
   try {
     return syntaxOf(text, 'file.ts');
   } catch {
@@ -96,12 +158,23 @@ function needs(node: SyntaxNode, isTrue: boolean, required: Required): void {
       required.absent.add('length');
     const isEqual = /^===?$/.test(String(operator));
     const [name, state] = [lastIn(left), textIn(right)];
+    if (isEqual === isTrue && /^[!=]==?$/.test(String(operator))) noteEqual(left, right, required);
     if (name === null || state === null || isEqual !== isTrue || !/^[!=]==?$/.test(String(operator))) return;
     if (IS_STATE.test(name)) required.states.set(name, (required.states.get(name) ?? new Set()).add(state));
-  } else {
+  } else if (type === 'CallExpression' && isTrue) notePattern(node, required);
+  else {
     const name = lastIn(node);
     if (name !== null) (isTrue ? required.there : required.absent).add(name);
   }
+}
+
+/** The names of what tells one thing from another. */
+const IS_NAME = /(?:Id|_id|Code|_code|Key|Name|Slug|Email|Currency|Region)$/;
+
+/** `if (show.domeId !== domeId) throw …`: both have to be the same text. */
+function noteEqual(left: SyntaxNode, right: SyntaxNode, { equal }: Required): void {
+  const names = [left, right].map((it) => lastIn(it) ?? (it.type === 'Identifier' ? nameOf(it) : ''));
+  if (names.every((it) => it !== '')) for (const it of names) if (IS_NAME.test(it)) equal.add(it);
 }
 
 function isLength(node: SyntaxNode): boolean {

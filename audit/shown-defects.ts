@@ -52,7 +52,15 @@ export const DROPS_BUSY: Defect = {
   fix: 'acknowledge a message when its work is done; give one whose lock is busy back to its queue (nack, a delay), or leave it pending and claim it later (XAUTOCLAIM)',
 };
 
-/** The same of a job, which its queue tries again. */
+/** The same of a job. */
+export const DROPS_BUSY_JOB: Defect = {
+  ...DROPS_BUSY,
+  sentence:
+    'it returns as if the job were done where it has not got the lock, as another process has it: the queue marks the job as completed and never tries it again, and what it brings is lost',
+  fix: 'throw where the lock is busy, so that the job is tried again, or move it (job.moveToDelayed and DelayedError)',
+};
+
+/** A key that is kept when a job fails, which its queue tries again. */
 export const LOSES_JOB: Defect = {
   ...LOSES_FAILED,
   sentence:
@@ -95,36 +103,15 @@ export const SHARES_WATCH: Defect = {
   isShown: true,
 };
 
-/** Work goes on after its lock is lost. */
-export const GOES_ON: Defect = {
-  id: 'silent-loss',
+/** Calls of one object overwrite each other's token. */
+export const SHARES_TOKEN: Defect = {
+  id: 'shared-state',
   sentence:
-    'it keeps its lock alive by itself, and its work is not told when that fails: its key has expired, another process has the lock, the extension is refused, and it goes on with the next step of its work all the same',
-  fix: 'look whether the lock is lost before each step of the work, or hand the steps an AbortSignal',
-  brings: ['belief', 'state', 'margin'],
-  property: 'mutual-exclusion',
+    "calls of one process share a field that ought to be each one's own, the token of its release: a second call that waits for the lock overwrites the token of the first, whose release then deletes nothing, and nobody gets the lock until its TTL is over",
+  fix: 'keep the token with each call: in a local variable, or in what the acquisition returns',
+  brings: ['leak'],
+  property: 'bounded-key-lifetime',
   isShown: true,
-  takes: 'expired',
-};
-
-/** It is no longer extended while its work goes on. */
-export const STOPS_EXTENDING: Defect = {
-  id: 'stops-extending',
-  sentence:
-    'it extends its lock for a while and then no longer, though its work goes on and nothing is in its way (as where an extension gives a new lock, and the old one is extended again): the key expires, another process gets the lock, and both work',
-  fix: 'keep what each extension gives, and extend that; tell the work when an extension fails',
-  brings: ['belief', 'state', 'margin'],
-  property: 'mutual-exclusion',
-  isShown: true,
-  takes: 'expired',
-};
-
-/** The same of an election. */
-export const LEADS_ON: Defect = {
-  ...GOES_ON,
-  sentence:
-    'it goes on as the leader where it cannot reach Redis: a renewal that fails (an error or a time-out) does not end its term, its key expires, another process leads, and both work',
-  fix: 'end the term by the own clock, a TTL after the last renewal that was granted was sent, less a margin, and stop the work then',
 };
 
 /** The key loses its TTL while it is held. */
@@ -321,7 +308,7 @@ export function valueOfProcess(value: string): Defect {
 export const LETS_CALLS_IN: Defect = {
   id: 'lets-tasks-in',
   sentence:
-    'two calls in one process work at once: the second one takes the key of the first one for its own, as all calls of a process store one value or share what they know of the lock',
+    'two calls in one process work at once: the second one takes the key of the first one for its own, as all calls of a process store one token, or share what they know of the lock',
   fix: 'have each call take its own token, and refuse it where the key has another one',
   brings: [],
   property: 'mutual-exclusion',

@@ -3,7 +3,8 @@ import { OTHER_URL } from './environment.js';
 import type { Bench, Stored } from './load.js';
 import type { Parameter } from './parameter.js';
 import type { SourceFile } from './shapes.js';
-import { IS_USED, LOOKS_FOR } from './unknown.js';
+import { LOOKS_FOR } from './unknown.js';
+import { IS_USED } from './value-names.js';
 import type { Trial } from './wire.js';
 
 /** Enough of whatever is counted. */
@@ -114,8 +115,19 @@ export function filesIn(sources: readonly SourceFile[]): (path: string) => strin
   };
 }
 
+/** What a file parses without a type, and goes through as a list. */
+function isGoneThrough({ text }: SourceFile): boolean {
+  const [, name] = /\b(?:const|let|var)\s+(\w+)\s*=\s*JSON\.parse\(/.exec(text) ?? [];
+  return (
+    name !== undefined &&
+    new RegExp(String.raw`\b${name}\.(?:length|slice|map|filter|forEach)\b|\bof\s+${name}\b`).test(text)
+  );
+}
+
 function jsonFor(sources: readonly SourceFile[]): string {
   const list = sources.map(({ text }) => PARSED_LIST.exec(text)).find((it) => it !== null);
+  const isList = list == null && sources.some(isGoneThrough);
+  if (isList) return JSON.stringify([objectIn(sources, ['a']) ?? {}]);
   if (list == null) return JSON.stringify(objectIn(sources, ['a']) ?? {});
   const names = [...(list[1] ?? '').matchAll(/(\w+)\??\s*:/g)].map(([, name = '']) => name);
   return JSON.stringify([

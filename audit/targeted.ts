@@ -25,7 +25,7 @@ export async function targetedDefects(subject: Subject): Promise<readonly Defect
   const isSingle = how.nodes === 1 && how.admits === 1;
   const { use: used } = how.plan;
   const shows: readonly (readonly [boolean, () => Promise<Defect | null>])[] = [
-    [used === 'handler' && how.releases, () => releasesUnawaited(subject)],
+    [(used === 'handler' || used === 'script') && how.releases, () => releasesUnawaited(subject)],
     [used !== 'handler' && isSingle && !how.campaigns, () => keepsLateGrant(subject)],
     [used !== 'handler' && how.renews && isSingle, () => extendsUnheeded(subject)],
     [used === 'with' && how.releases && isSingle && hasContexts(subject), () => reenters(subject)],
@@ -81,7 +81,9 @@ async function releasesUnawaited(subject: Subject): Promise<Defect | null> {
     await new Promise((resolve) => setTimeout(resolve, STEP_MS));
     Object.assign(step, { to: sentBy(owner), toMs: owner?.wallMs() ?? 0 });
   };
-  const [own] = await plays(subject, [[use(10, ttlMs, 1)]], [], { naturally: true, heard, takes, elements: 2 });
+  // A script may take the lock for each of a list, and go through several at once.
+  const elements = subject.how.plan.use === 'script' ? 1 : 2;
+  const [own] = await plays(subject, [[use(10, ttlMs, 1)]], [], { naturally: true, heard, takes, elements });
   const { trial } = own ?? {};
   if (own === undefined || trial == null || own.releaseError !== null) return null;
   const at = trial.sent.findIndex(
@@ -105,8 +107,13 @@ async function releasesUnawaited(subject: Subject): Promise<Defect | null> {
 function storesReleased({ bench }: Subject, trial: Trial, releasedMs: number, leftMs: number): boolean {
   const locks = new Set([trial.key ?? '']);
   const read = touchesIn(bench, trial, locks).filter(({ stored }) => stored === null);
+  // A call may take the lock once more, for the next of a list.
+  const again = trial.sent.find(
+    ({ operation, key, atMs }) => operation === 'acquire' && key === trial.key && atMs > releasedMs,
+  );
+  const untilMs = Math.min(leftMs, again?.atMs ?? leftMs);
   const later = touchesIn(bench, trial, locks, releasedMs + 1, true);
-  return later.some((it) => it.stored !== null && it.atMs <= leftMs && read.some((before) => isSameValue(before, it)));
+  return later.some((it) => it.stored !== null && it.atMs <= untilMs && read.some((before) => isSameValue(before, it)));
 }
 
 /** Whether an acquisition that has timed out continues to ask, acquires the lock later, and does not release it. */

@@ -1,4 +1,5 @@
-import { replacedIn } from './packages.js';
+import { givesClient } from './neighbours.js';
+import { isFile, replacedIn } from './packages.js';
 import { nameOfPlan, whereOf } from './plan.js';
 import { hasOwnConnections, type Program } from './program.js';
 import type { PromiseKind } from './result.js';
@@ -42,10 +43,16 @@ export function understoodIn(program: Program, { how, seen }: FoundLock): string
     ...(renews ? ['it extends its lock by itself while it is held'] : []),
     ...(releases ? [] : ['it never deletes its key: what it guards is done once in a TTL']),
     ...[...program.missing].map(
-      (it) => `${it}: not installed (npm install ${it}), and so not loaded; what is called of it succeeds`,
+      (it) =>
+        `${it}: ${isFile(it) ? 'not there' : `not installed (npm install ${it})`}, and so not loaded; ${stands(it)}`,
     ),
     ...(replaced.length > 0 ? [`${replaced.join(', ')}: not loaded; what is called of them succeeds`] : []),
   ];
+}
+
+/** What stands for an import. */
+function stands(request: string): string {
+  return givesClient(request) ? 'a client of Redis stands for it' : 'what is called of it succeeds';
 }
 
 /** What was judged, and what was not. */

@@ -1,6 +1,7 @@
 import { UnsupportedClient } from '../libraries/session.js';
 import type { Fault } from '../scenarios/index.js';
 import { InputError } from '../scenarios/input-error.js';
+import { nodeName } from '../sim/index.js';
 import { functionDefects } from './beside.js';
 import type { Defect } from './defect.js';
 import { serversIn } from './environment.js';
@@ -9,6 +10,7 @@ import { looksAtForm } from './forms.js';
 import { refusalIn, releaserIn } from './held.js';
 import { Hosts } from './hosts.js';
 import type { Bench } from './load.js';
+import { missingImport } from './packages.js';
 import {
   NOTHING_KNOWN,
   nameOfPlan,
@@ -19,7 +21,6 @@ import {
   type Understood,
 } from './plan.js';
 import { chosen, plansIn } from './plans.js';
-import { missingPackage } from './program.js';
 import { MOST_NODES, NotGivenError, notFound, OptimisticError, UNRELEASED, UNSAID } from './refusal.js';
 import { type Attempt, calm, rehearse, use } from './rehearsal.js';
 import type { Hints } from './result.js';
@@ -81,7 +82,7 @@ export async function understand(bench: Bench, hints: Hints): Promise<FoundLock>
   const { name, missing } = bench.program;
   // It may be what the lock is made of.
   const [first] = missing;
-  if (first !== undefined) throw new InputError(missingPackage(name, first));
+  if (first !== undefined) throw new InputError(missingImport(name, first));
   throw notFound(name, plans, problems);
 }
 
@@ -188,10 +189,10 @@ async function triedWith(
   const { plan } = first;
   bench.wire.setsBefore = looking.trial?.setsBefore ?? false;
   const asked = hints.nodes ?? nodesOf(looking);
-  const asksOne = asked === 1 && hosts.met > 1 && (await failsOver(bench, hosts, first));
+  const asksOne = asked === 1 && hosts.met > 1 && (await failsOver(bench, hosts, first, looking));
   // One that asks for a majority asks all the servers that it names.
   const nodes = asksOne ? hosts.met : asked > 1 ? Math.max(asked, hosts.named) : asked;
-  const narrowed = new Hosts(Math.max(nodes, hosts.met));
+  const narrowed = new Hosts(Math.max(nodes, hosts.met), nodes === 1 && hosts.met > 1);
   let how: Understood = {
     ...first,
     isOpen: first.isOpen && hosts.named === 0,
@@ -238,12 +239,13 @@ function nodesOf({ trial }: Attempt): number {
   return new Set(trial?.sent.filter(isOwn).map(({ node }) => node)).size;
 }
 
-/** Whether it takes the lock on another of its servers where the first is dead. */
-async function failsOver(bench: Bench, hosts: Hosts, how: Understood): Promise<boolean> {
+/** Whether it takes the lock on another of its servers where the one is dead on which it has taken it. */
+async function failsOver(bench: Bench, hosts: Hosts, how: Understood, { trial }: Attempt): Promise<boolean> {
   const schedule = calm(hosts.met, [[use(1_000, FIRST_TTL_MS, FIRST_HOLD_MS)]], 60_000_000);
   bench.wire.neededAtFirst = 1;
   try {
-    const dies: Fault = { kind: 'crash', node: 'n0', atUs: 0, restartAfterUs: null };
+    const asked = trial?.sent.find(({ operation, key }) => operation === 'acquire' && key === trial.key)?.node ?? 0;
+    const dies: Fault = { kind: 'crash', node: nodeName(asked), atUs: 0, restartAfterUs: null };
     const [attempt] = await rehearse(bench, hosts, how, { ...schedule, faults: [dies] });
     return attempt !== undefined && isTaken(attempt);
   } finally {

@@ -1,10 +1,13 @@
 import { current } from '../libraries/runtime/owner.js';
 import { decorates } from './classes.js';
+import { formFor } from './forms.js';
 import { becomesOf, firstOf, handlerIn, keep, listens } from './handed-functions.js';
+import { noteMade } from './late-safe.js';
 import type { Parameter } from './parameter.js';
 import type { CheckedType } from './required.js';
 import { isSignature } from './signatures.js';
 import { namedByStatement, nothingOf } from './statements.js';
+import { COUNTS_THEM, countOf, IS_COUNT, IS_OVER, isQuantity } from './value-names.js';
 
 const IS_UNKNOWN = Symbol('unknown');
 
@@ -50,7 +53,7 @@ export function requiredValue(
   const signature = signatureAt(name);
   if (signature !== null) return signature;
   const type = calls.types.get(name);
-  if (typeof type === 'object') return type.text;
+  if (typeof type === 'object') return 'text' in type ? type.text : formFor(type.pattern)(text);
   if (type === 'absent') return null;
   return type === undefined ? undefined : type === 'string' ? text : type === 'number' ? number : elements(text);
 }
@@ -110,10 +113,11 @@ export function unknownValue(
       becomes === 'kept' ? handed : handed === undefined ? handlerIn(told.filter((it) => !isUnknown(it))) : undefined;
     if (kept !== undefined) keep(path, kept, told[0]);
     if (listens(path, handed)) return made;
-    const named = namedByStatement(path, told);
+    const named = commandIn(path, told) ?? namedByStatement(path, told);
+    if (IS_HEAD.test(named) && findsNothing()) throw Object.assign(new Error(named), { name: 'NotFound' });
     calls.heard?.(told, named);
     for (const listener of calls.listeners) listener(named);
-    const now = calls.number?.() ?? number;
+    const now = calls.number?.() ?? (COUNTS_THEM.test(path) ? 0 : number);
     const about = READS_OUT.test(path) ? toldIn(told) : text;
     const same = now === number && about === text ? made : unknownValue(known, about, path, typed, now);
     const nothing = nothingOf(path, told);
@@ -129,14 +133,12 @@ export function unknownValue(
       );
     }
     if (calls.takes !== null) return awaitable(given, limited(calls.takes, signalsIn(told)));
-    return IS_PROMISE.test(type) ? Promise.resolve(given) : given;
+    if (IS_PROMISE.test(type)) return Promise.resolve(given);
+    return isUnknown(given) ? awaitable(given, atOnce) : given;
   }
   const made: unknown = new Proxy(target, {
-    construct: (_, told: readonly unknown[], whole) => {
-      const handler = handlerIn(told.filter((it) => !isUnknown(it)));
-      if (handler !== undefined) keep(path, handler);
-      return (whole === made ? unknownValue({}, text, path) : Reflect.construct(Object, [], whole)) as object;
-    },
+    construct: (_, told: readonly unknown[], whole) =>
+      noted(path, told, whole === made ? unknownValue({}, text, path) : Reflect.construct(Object, [], whole)),
     get: (_, name) => {
       if (name === 'then') return undefined;
       if (name === IS_UNKNOWN) return true;
@@ -153,13 +155,33 @@ export function unknownValue(
       if (IS_OVER.test(String(name))) return false;
       if (IS_COUNT.test(String(name))) return number;
       const part = fields.find((it) => it.name === name && it.isFunction);
-      const own = IS_QUANTITY.test(String(name)) ? String(number) : text;
-      const count = IS_USED.test(String(name)) ? 0 : number;
+      const count = countOf(String(name), number);
+      const own = isQuantity(String(name)) ? String(count) : text;
       return unknownValue({}, own, `${path}.${String(name)}`, part, count);
     },
     set: () => true,
   });
   return made;
+}
+
+/** What is made, with what it is made of, and with what is handed over for later by that. */
+function noted(path: string, told: readonly unknown[], made: unknown): object {
+  const handler = handlerIn(told.filter((it) => !isUnknown(it)));
+  if (handler !== undefined) keep(path, handler);
+  noteMade(made as object, told);
+  const [, first = '', rest = ''] = /(?:^|\.)(\w)(\w*)Command$/.exec(path) ?? [];
+  if (first !== '') NAME_OF.set(made as object, first.toLowerCase() + rest);
+  return made as object;
+}
+
+/** What an object of a class is called of which nothing is known, by that: `headObject` of a `HeadObjectCommand`. */
+const NAME_OF = new WeakMap<object, string>();
+const IS_HEAD = /\.headObject$/;
+
+/** The name of a call that sends a command: `s3.putObject`; `null` for every other one. */
+function commandIn(path: string, [first]: readonly unknown[]): string | null {
+  const name = /(?:^|\.)send$/.test(path) && isUnknown(first) ? NAME_OF.get(first as object) : undefined;
+  return name === undefined ? null : path.replace(/send$/, name);
 }
 
 /** Tasks that have looked for something. */
@@ -185,8 +207,15 @@ function withoutWork(path: string, text: string, told: readonly unknown[]): unkn
   if (/\.throw$/.test(path)) throw new Error(String(told.find((it) => typeof it === 'string') ?? told[0]));
   const [, method = ''] = OF_LIST.exec(path) ?? [];
   // What is done for each of a list is done for its elements.
-  if (method !== '' && typeof told[0] === 'function' && !isUnknown(told[0]))
-    return Reflect.apply(Reflect.get(Array.prototype, method), elements(text), told);
+  if (method !== '' && typeof told[0] === 'function' && !isUnknown(told[0])) {
+    const all = elements(text);
+    const done: unknown = Reflect.apply(Reflect.get(Array.prototype, method), all, told);
+    // No part of what is not known is equal to anything.
+    const isMissed =
+      (method === 'find' && done === undefined) || (method === 'filter' && (done as unknown[]).length === 0);
+    if (!isMissed || calls.finds !== true) return done;
+    return method === 'find' ? all[0] : all;
+  }
   const isHeader = typeof told[0] === 'string' && GETS.test(path) && IS_HEADER.test(told[0]);
   return signatureAt(told[0]) ?? (isHeader ? text : WORK);
 }
@@ -210,21 +239,6 @@ const LOGS = /(?:^|\.)(?:(?:log(?:ger)?|console)\.\w+|trace|debug|info|warn|fata
 const GETS = /(?:^|\.)(?:get|header)$/;
 const IS_HEADER = /^[a-z]+(?:-[a-z]+)+$|^authorization$/i;
 
-/** What says of a thing that nothing can be done with it any more. */
-const IS_OVER =
-  /^(?:is)?(?:discontinued|deleted|removed|cancell?ed|closed|disabled|archived|expired|suspended|blocked|banned|revoked|rejected|withdrawn|frozen|inactive|unavailable|deactivated|paused|muted|unsubscribed|optedOut|bounced|soldOut|settled|paid|billed|invoiced|charged|refunded|shipped|sent|delivered|processed|handled|completed|done|finished)$/i;
-
-/** How many records a statement has changed. */
-const IS_COUNT = /^(?:rowCount|affectedRows|numAffectedRows|changedRows|modifiedCount|matchedCount|insertedCount)$/;
-
-/** How much of something there is: what reads as a number where it is a part of a text. */
-const IS_QUANTITY =
-  /^(?:amount|count|total|cents|price|qty|quantity|points|micros|balance|version|stock|size)$|(?:Amount|Cents|Micros|Count|Total|Points|Price|Balance)$/;
-
-/** How much of something has been used. */
-export const IS_USED: RegExp =
-  /^(?:uses|used|spent|taken|sold|booked|reserved|redeemed|attempts?|tries|retries|failures|offset|cursor)$/i;
-
 /** Runs what is handed to something of which nothing is known, as within a transaction. */
 async function runs(path: string, handed: AnyFunction, text: string): Promise<unknown> {
   const name = firstOf(handed);
@@ -238,7 +252,8 @@ async function runs(path: string, handed: AnyFunction, text: string): Promise<un
 }
 
 /** What looks for something, and may not find it, by its name. */
-export const LOOKS_FOR: RegExp = /(?:^|\.)(?:find|get|load|lookup|has|exists?|existing|is)(?![a-z])[^.]*$/;
+export const LOOKS_FOR: RegExp =
+  /(?:^|\.)(?:find|get|head|load|lookup|has|exists?|existing|is|first|maybe(?:One|First|Single)|oneOrNone)(?![a-z])[^.]*$/;
 
 const OF_LIST = /\.(map|flatMap|forEach|filter|some|every|find|reduce)$/;
 
@@ -314,29 +329,6 @@ export const QUIET: object = new Proxy(quiet, {
   get: (_, name) => (name === 'then' ? undefined : name === IS_UNKNOWN ? true : QUIET),
 });
 
-/** What is known of an answer to `fetch`: that it is one. */
-const ANSWER = {
-  ok: true,
-  status: 200,
-  statusText: 'OK',
-  text: async () => 'a',
-  json: async () => unknownValue(),
-  arrayBuffer: async () => new ArrayBuffer(1),
-};
-
-/** The same where it has not found what was asked for. */
-const NOT_FOUND = { ...ANSWER, ok: false, status: 404, statusText: 'Not Found' };
-
-/** Stands for a server of which nothing is known. To ask it to change something is work; to read from it is not. */
-export async function unknownFetch(input: string | URL | Request, init: RequestInit = {}): Promise<Response> {
-  init.signal?.throwIfAborted();
-  const { method } = input instanceof Request ? input : init;
-  const isRead = /^(?:GET|HEAD)$/i.test(method ?? 'GET');
-  const answer = isRead && !calls.finds ? NOT_FOUND : ANSWER;
-  const ask = unknownValue(answer, 'a', isRead ? 'fetch' : 'post') as typeof fetch;
-  return ask(input instanceof Request ? input.url : String(input), init);
-}
-
 /** The elements of a list of which nothing is known. */
 export function elements(text: string): readonly unknown[] {
   return Array.from({ length: calls.elements }, () => unknownValue({}, text));
@@ -349,11 +341,12 @@ async function* oneByOne(all: readonly unknown[]): AsyncGenerator<unknown> {
   }
 }
 
+const atOnce = (): Promise<void> => Promise.resolve();
+
 /** The same, which takes a time where it is awaited. */
 function awaitable(value: unknown, takes: () => Promise<void>): unknown {
-  const then = (done: (it: unknown) => void, fail: (error: unknown) => void): void => {
-    takes().then(() => done(value), fail);
-  };
+  const then = (done?: (it: unknown) => unknown, fail?: (error: unknown) => unknown): Promise<unknown> =>
+    takes().then(() => (done === undefined ? value : done(value)), fail);
   return new Proxy(Object(value), {
     get: (it, name) => {
       if (name === 'finally' || name === 'catch') return (handler: () => void) => new Promise(then)[name](handler);

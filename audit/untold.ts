@@ -3,16 +3,20 @@ import type { Fault } from '../scenarios/index.js';
 import { isWork } from './called.js';
 import type { Defect } from './defect.js';
 import { refusesLate } from './fences.js';
+import { isSafeLate } from './late-safe.js';
+import { overtakenOf } from './leaders.js';
+import { GOES_ON, LEADS_ON, LEADS_OVERRUN, STOPS_EXTENDING } from './loss-defects.js';
 import { type Attempt, calm, cutOff, heldNow, REST_MS, rehearse, use } from './rehearsal.js';
-import { GOES_ON, LEADS_ON, STOPS_EXTENDING } from './shown-defects.js';
 import type { Runnable } from './subject.js';
 import { signalsIn } from './unknown.js';
 
 /** What a function did of its own work after a step of it that took long. */
 interface Went {
   readonly attempts: readonly Attempt[];
-  /** What it called after that, before it released the lock. */
+  /** What it called after that, before it released the lock, and was not told to stop. */
   readonly later: readonly string[];
+  /** Something of that is work which does harm where it is late. */
+  readonly isHarm: boolean;
   /** As that ended, a part of its work had been told to stop. */
   readonly isTold: boolean;
   /** When that step began and ended, ms; not a number where there was none. */
@@ -42,6 +46,8 @@ export interface Untold {
   readonly revivesUntold: boolean;
   /** It goes on as the leader where it cannot extend its lock and another leads. */
   readonly leadsOn: boolean;
+  /** The same where its renewal is refused after a pause. */
+  readonly leadsOverrun: boolean;
 }
 
 /**
@@ -51,8 +57,17 @@ export interface Untold {
  */
 export async function untoldOf(subject: Runnable, loops: boolean): Promise<Untold> {
   const { bench, how } = subject;
-  const none = { goesOnUntold: false, extendsAny: null, stopsExtending: false, revivesUntold: false, leadsOn: false };
+  const { leadsOverrun, renewsAny } = await overtakenOf(subject);
+  const none = {
+    goesOnUntold: false,
+    extendsAny: renewsAny,
+    stopsExtending: false,
+    revivesUntold: false,
+    leadsOn: false,
+    leadsOverrun,
+  };
   const ttlMs = how.fixedTtlMs;
+  if (leadsOverrun || renewsAny !== null) return none;
   if (how.plan.use !== 'handler' || ttlMs === null || refusesLate(bench) || (loops && !how.releases)) return none;
   if (loops) return { ...none, leadsOn: await leadsOn(subject, ttlMs) };
   const kept = await worked(subject, ttlMs, 'none');
@@ -66,8 +81,8 @@ export async function untoldOf(subject: Runnable, loops: boolean): Promise<Untol
   if (!how.releases) return none;
   const goesOn = async (trouble: Trouble, at: number): Promise<boolean> => {
     // What is extended between the steps may have been lost where one takes long.
-    const { later } = await worked(subject, ttlMs, 'none', at, ttlMs / 20);
-    if (later.length === 0) return false;
+    const { later, isHarm } = await worked(subject, ttlMs, 'none', at, ttlMs / 20);
+    if (!isHarm) return false;
     const lost = await worked(subject, ttlMs, trouble, at);
     const [first, other] = lost.attempts;
     if (first?.held == null || other?.held == null || !isOfRelease(first.releaseError)) return false;
@@ -150,8 +165,13 @@ async function worked(
   let [steps, isDone, isTold] = [0, false, false];
   const step = { fromMs: Number.NaN, toMs: Number.NaN };
   const later: string[] = [];
+  let isHarm = false;
   const signals = new Set<AbortSignal>();
   const isWorking = (): boolean => current.owner?.name === 'c1' && heldNow(bench) !== null;
+  /** The transaction in which that step is, if it is in one: that commits all its steps, or none. */
+  let within: object | undefined;
+  const openNow = (): object | undefined =>
+    heldNow(bench)?.transactions.findLast(({ to }) => to === Number.POSITIVE_INFINITY);
   let isOtherSlow = trouble === 'cut' || trouble === 'overtaken';
   const takes = async (): Promise<void> => {
     if (current.owner?.name === 'c2' && isOtherSlow) {
@@ -161,6 +181,7 @@ async function worked(
     }
     if (!isWorking() || steps++ !== at) return;
     step.fromMs = current.owner?.wallMs() ?? Number.NaN;
+    within = openNow();
     await new Promise((resolve) => setTimeout(resolve, stepMs));
     step.toMs = current.owner?.wallMs() ?? Number.NaN;
     isDone = true;
@@ -168,19 +189,25 @@ async function worked(
   };
   const heard = (given: readonly unknown[], name: string): void => {
     if (!isWorking()) return;
-    if (isDone) later.push(name);
-    for (const signal of signalsIn(given)) signals.add(signal);
+    const own = signalsIn(given);
+    for (const signal of own) signals.add(signal);
+    if (!isDone || own.some(({ aborted }) => aborted)) return;
+    const isWithin = within !== undefined && openNow() === within;
+    if (isWithin) return;
+    later.push(name);
+    isHarm ||= isWork(name) && !isSafeLate(given);
   };
   const ways = { naturally: true, heard, takes, elements: 2 };
   const attempts = await rehearse(bench, hosts, how, { ...schedule, faults: faults[trouble] }, ways);
-  return { attempts, later, isTold, step };
+  return { attempts, later, isHarm, isTold, step };
 }
 
 /** What is wrong with how a function that does its own work keeps its lock. */
-export function untoldDefects({ goesOnUntold, leadsOn, stopsExtending }: Untold): Defect[] {
+export function untoldDefects({ goesOnUntold, leadsOn, leadsOverrun, stopsExtending }: Untold): Defect[] {
   const told = [
     [goesOnUntold, GOES_ON],
     [leadsOn, LEADS_ON],
+    [leadsOverrun, LEADS_OVERRUN],
     [stopsExtending, STOPS_EXTENDING],
   ] as const;
   return told.filter(([isSo]) => isSo).map(([, defect]) => defect);

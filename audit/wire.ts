@@ -34,8 +34,7 @@ export class Trial {
   /** When the lock was granted, and when its process first touched the key again, ms by the wall clock. */
   grantedMs: number = Number.NaN;
   endedMs: number = Number.NaN;
-  /** Called at that. */
-  onEnd: (() => void) | null = null;
+  /** Called at that. */ onEnd: (() => void) | null = null;
   /** The key that is asked for first. */
   key: string | null = null;
   /** The arguments of its call, and properties of these (`order.id`), that tell what it is about. */
@@ -60,7 +59,8 @@ export class Trial {
   /** By which names these were found: all of them, and those that were called after it has asked. */
   readonly calls: string[] = [];
   readonly works: string[] = [];
-  /** When these were called, ms by the wall clock. */
+  /** Those that do harm where they are late, or are made twice; and when all were called, ms by the wall clock. */
+  readonly harms: string[] = [];
   readonly worksAtMs: number[] = [];
   /** The status by which its call has answered a request; `null` where it has not. */
   status: number | null = null;

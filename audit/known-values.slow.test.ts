@@ -1,0 +1,150 @@
+import { expect, it } from 'vitest';
+import { idsOf, idsOfModule } from './testing/audited.js';
+
+const HEAD = `import { randomUUID } from 'node:crypto';
+import { Redis } from 'ioredis';
+const UNLOCK = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+const redis = new Redis(process.env.REDIS_URL);
+async function locked(key, work) {
+  const token = randomUUID();
+  if ((await redis.set(key, token, 'PX', 30_000, 'NX')) !== 'OK') throw new Error('busy');
+  try { return await work(); } finally { await redis.eval(UNLOCK, 1, key, token); }
+}
+`;
+
+it('counts none of what stands in the way of work', async () => {
+  const lend = (open: string): string => `${HEAD}
+import { PrismaClient } from '@prisma/client';
+const prisma = new PrismaClient();
+const book = async (tx, id) => {
+  if ((await tx.loan.count({ where: { id } })) > 0) throw new Error('lent');
+  await tx.loan.create({ data: { id } });
+};
+export async function lend(id) { ${open} }`;
+  const inside = "return prisma.$transaction(async (tx) => locked('item:' + id, () => book(tx, id)));";
+  const outside = "return locked('item:' + id, () => prisma.$transaction(async (tx) => book(tx, id)));";
+  expect(await idsOfModule(lend(inside))).toEqual(['released-before-commit']);
+  expect(await idsOfModule(lend(outside))).toEqual([]);
+});
+
+it('has room left, and stores under the lock what was made of a number that was read before it', async () => {
+  const book = (before: string, under: string): string => `${HEAD}
+import knex from 'knex';
+import express from 'express';
+const db = knex({ client: 'pg' });
+const app = express();
+app.post('/decks/:id', async (req, res) => {
+  const { id } = req.params;
+  ${before}
+  await locked('deck:' + id, async () => {
+    ${under}
+    await db.transaction(async (trx) => {
+      await trx('decks').where({ id }).update({ lane_used_cm: deck.lane_used_cm + req.body.lengthCm });
+    });
+  });
+  res.status(201).end();
+});`;
+  const reads = `const deck = await db('decks').where({ id }).first();
+  if (!deck || deck.lane_used_cm + req.body.lengthCm > deck.lane_total_cm) return res.status(409).end();`;
+  expect(await idsOfModule(book(reads, ''))).toEqual(['reads-before-lock']);
+  expect(await idsOfModule(book('', reads))).toEqual([]);
+});
+
+it('names a call after the command that it sends', async () => {
+  const consumer = (busy: string): string => `${HEAD}
+import { SQSClient, ReceiveMessageCommand, DeleteMessageCommand } from '@aws-sdk/client-sqs';
+import pg from 'pg';
+const sqs = new SQSClient({});
+const db = new pg.Pool();
+async function handle(message) {
+  const test = JSON.parse(message.Body);
+  const key = 'crane:' + test.craneId, token = randomUUID();
+  if ((await redis.set(key, token, 'PX', 30_000, 'NX')) !== 'OK') { ${busy} }
+  else {
+    try { await db.query('UPDATE cranes SET tested = now() WHERE id = $1', [test.craneId]); }
+    finally { await redis.eval(UNLOCK, 1, key, token); }
+  }
+  await sqs.send(new DeleteMessageCommand({ ReceiptHandle: message.ReceiptHandle }));
+}
+async function main() {
+  for (;;) {
+    const { Messages = [] } = await sqs.send(new ReceiveMessageCommand({}));
+    await Promise.allSettled(Messages.map(handle));
+  }
+}
+main();`;
+  expect(await idsOfModule(consumer("console.log('busy');"))).toEqual(['drops-busy']);
+  expect(await idsOfModule(consumer('return;'))).toEqual([]);
+});
+
+it('does not hold against a file that it goes on without the lock where it writes on a condition', async () => {
+  const report = (condition: string): string => `${HEAD}
+import { S3Client, HeadObjectCommand, PutObjectCommand } from '@aws-sdk/client-s3';
+const s3 = new S3Client({});
+async function exists(Key) {
+  try { await s3.send(new HeadObjectCommand({ Key })); return true; }
+  catch (error) { if (error.name === 'NotFound') return false; throw error; }
+}
+export async function handler(month) {
+  if (await exists(month)) return 'there';
+  const key = 'report:' + month, token = randomUUID();
+  let state = 'none';
+  try { state = (await redis.set(key, token, 'PX', 60_000, 'NX')) === 'OK' ? 'held' : 'busy'; } catch { console.warn('no lock'); }
+  if (state === 'busy') return 'elsewhere';
+  try { await s3.send(new PutObjectCommand({ Key: month, Body: '1'${condition} })); }
+  finally { if (state === 'held') await redis.eval(UNLOCK, 1, key, token); }
+  return 'written';
+}`;
+  expect(await idsOfModule(report(", IfNoneMatch: '*'"))).toEqual([]);
+  expect(await idsOfModule(report(''))).toEqual(['fails-open-on-error']);
+});
+
+it('gives a script the options that it describes', async () => {
+  const script = (returned: string): string => `${HEAD.replace('return await work()', `return ${returned}work()`)}
+import { readFile } from 'node:fs/promises';
+import { parseArgs } from 'node:util';
+import pg from 'pg';
+const db = new pg.Pool();
+const { values } = parseArgs({ options: { house: { type: 'string' }, file: { type: 'string' } } });
+if (!values.house || !values.file) throw new Error('usage');
+const lines = JSON.parse(await readFile(values.file, 'utf8'));
+for (let i = 0; i < lines.length; i += 5) {
+  await locked('house:' + values.house, async () => {
+    for (const line of lines.slice(i, i + 5)) {
+      await db.query('UPDATE costumes SET lent = false WHERE tag = $1', [line.tag]);
+      await db.query('UPDATE racks SET hanging = 1 WHERE house = $1', [values.house]);
+    }
+  });
+}
+await redis.quit();`;
+  expect(await idsOfModule(script(''))).toEqual(['releases-early']);
+  expect(await idsOfModule(script('await '))).toEqual([]);
+});
+
+it('takes a lock beside another server for one on one node', async () => {
+  const worker = `${HEAD.replaceAll('process.env.REDIS_URL', 'process.env.LOCK_REDIS_URL')}
+import { Worker } from 'bullmq';
+import pg from 'pg';
+const db = new pg.Pool();
+const connection = new Redis(process.env.QUEUE_REDIS_URL, { maxRetriesPerRequest: null });
+export const worker = new Worker('repairs', async (job) => {
+  await locked('device:' + job.data.serial, () => db.query('UPDATE devices SET sent = now() WHERE serial = $1', [job.data.serial]));
+}, { connection });`;
+  expect(await idsOfModule(worker)).toEqual([]);
+});
+
+it('connects a client that a file exports unconnected, though it connects to a database', async () => {
+  const text = `import { randomUUID } from 'node:crypto';
+import { createClient } from 'redis';
+import pg from 'pg';
+const pool = new pg.Pool();
+export const redis = createClient({ url: process.env.REDIS_URL });
+export async function grant(id: string) {
+  const token = randomUUID(), key = 'route:' + id;
+  if ((await redis.set(key, token, { NX: true, PX: 30_000 })) !== 'OK') console.warn('busy');
+  const client = await pool.connect();
+  await client.query('UPDATE routes SET taken = 1 WHERE id = $1', [id]);
+  await redis.eval("if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0", { keys: [key], arguments: [token] });
+}`;
+  expect(await idsOf(text)).toContain('fails-open');
+});

@@ -1,0 +1,82 @@
+import { current } from '../libraries/runtime/owner.js';
+import type { Fault } from '../scenarios/index.js';
+import { isWork } from './called.js';
+import type { Plan } from './plan.js';
+import { calm, REST_MS, rehearse, use } from './rehearsal.js';
+import type { Runnable } from './subject.js';
+import type { Trial } from './wire.js';
+
+/** What a leader does that was paused until another one led. */
+export interface Overtaken {
+  /** Its renewal is refused, and it goes on with its work. */
+  readonly leadsOverrun: boolean;
+  /** Its renewal is granted though the key is another's: the verb of that. */
+  readonly renewsAny: string | null;
+}
+
+/** What begins an election: a method beside the one that campaigns. */
+const BEGINS_ELECTION =
+  /^(?:start|begin|run|join|launch|init|boot|campaign|participate|enable|elect|listen)(?![a-z])|^on(?:Module|Application)(?:Init|Bootstrap)$/;
+/** What campaigns again and again. */
+const REPEATS = /\bset(?:Interval|Timeout)\s*\(/;
+
+/** A renewal comes within this share of the TTL. */
+const RENEWED_SHARE = 1.05;
+
+/**
+ * Lets a leader that renews its key by a timer be paused for longer than its TTL. Another process leads then, and keeps its key for as
+ * long as it is looked at.
+ */
+export async function overtakenOf({ bench, hosts, how }: Runnable): Promise<Overtaken> {
+  const none: Overtaken = { leadsOverrun: false, renewsAny: null };
+  const ttlMs = how.fixedTtlMs;
+  if (ttlMs === null || how.nodes > 1 || !bench.program.texts.some((it) => REPEATS.test(it))) return none;
+  for (const plan of electionsIn({ bench, how })) {
+    const paused: Fault = { kind: 'pause', process: 'c1', atUs: ttlMs * 600, forUs: ttlMs * 1_700 };
+    const backMs = 2.3 * ttlMs;
+    const schedule = calm(1, [[use(10, ttlMs, 1)], [use(ttlMs / 5, ttlMs, 1)]], (6 * ttlMs + REST_MS) * 1000);
+    const worked: Record<string, number[]> = { c1: [], c2: [] };
+    const heard = (_: readonly unknown[], name: string): void => {
+      const { owner } = current;
+      if (owner !== null && isWork(name)) worked[owner.name]?.push(owner.wallMs());
+    };
+    const ways = { naturally: true, heard, planOf: () => plan };
+    const attempts = await rehearse(bench, hosts, how, { ...schedule, faults: [paused] }, ways);
+    const [first, next] = ['c1', 'c2'].map((name) => attempts.find(({ client }) => client === name));
+    const [own, other] = [first?.trial, next?.trial];
+    if (first === undefined || own?.isGranted !== true || other == null) continue;
+    const fromMs = first.askedMs - 10;
+    if (!isKept(other, fromMs + backMs, fromMs + 5.5 * ttlMs, ttlMs)) continue;
+    const any = own.sent.find(
+      (it) => it.operation === 'extend' && it.key === own.key && !it.compares && it.atMs > fromMs + backMs,
+    );
+    if (any !== undefined) return { ...none, renewsAny: any.verb.toUpperCase() };
+    // Until its next renewal it cannot know.
+    const isLater = (atMs: number): boolean => atMs > fromMs + backMs + ttlMs && atMs < fromMs + 5.5 * ttlMs;
+    if (['c1', 'c2'].every((name) => worked[name]?.some(isLater))) return { ...none, leadsOverrun: true };
+  }
+  return none;
+}
+
+/** How processes take part in the election, where a timer campaigns. */
+function electionsIn({ bench, how }: Pick<Runnable, 'bench' | 'how'>): readonly Plan[] {
+  const { plan } = how;
+  if (plan.use === 'script') return [plan];
+  if (plan.use !== 'handler') return [];
+  const { shapes } = bench.program;
+  const { className = null } = shapes.find(({ name, className: of }) => name === plan.take && of !== null) ?? {};
+  const begin = shapes.filter(
+    (it) => it.className === className && BEGINS_ELECTION.test(it.name) && it.name !== plan.take,
+  );
+  return begin.map(({ name }) => ({ ...plan, take: name }));
+}
+
+/** Whether a process has its key between two instants: it renews that in time, and does not delete it. */
+function isKept({ sent, key }: Trial, fromMs: number, toMs: number, ttlMs: number): boolean {
+  const own = sent.filter((it) => it.key === key && (it.operation === 'extend' || it.operation === 'acquire'));
+  const times = [...own.map(({ atMs }) => atMs), toMs].filter((atMs) => atMs <= toMs);
+  const before = times.filter((atMs) => atMs < fromMs);
+  if (before.length === 0 || sent.some(({ operation, atMs }) => operation === 'release' && atMs < toMs)) return false;
+  const all = times.slice(before.length - 1);
+  return all.every((atMs, i) => i === 0 || atMs - (all[i - 1] ?? atMs) < RENEWED_SHARE * ttlMs);
+}

@@ -1,0 +1,59 @@
+import type { Defect } from './defect.js';
+
+/* What is wrong with what is done when a lock is lost. */
+
+/** Work goes on after its lock is lost. */
+export const GOES_ON: Defect = {
+  id: 'silent-loss',
+  sentence:
+    'it keeps its lock alive by itself, and its work is not told when that fails: its key has expired, another process has the lock, the extension is refused, and it goes on with the next step of its work all the same',
+  fix: 'look whether the lock is lost before each step of the work, or hand the steps an AbortSignal',
+  brings: ['belief', 'state', 'margin'],
+  property: 'mutual-exclusion',
+  isShown: true,
+  takes: 'expired',
+};
+
+/** It is no longer extended while its work goes on. */
+export const STOPS_EXTENDING: Defect = {
+  id: 'stops-extending',
+  sentence:
+    'it extends its lock for a while and then no longer, though its work goes on and nothing is in its way (as where an extension gives a new lock, and the old one is extended again): the key expires, another process gets the lock, and both work',
+  fix: 'keep what each extension gives, and extend that; tell the work when an extension fails',
+  brings: ['belief', 'state', 'margin'],
+  property: 'mutual-exclusion',
+  isShown: true,
+  takes: 'expired',
+};
+
+/** The same where it is told too late. */
+export const TOLD_LATE: Defect = {
+  ...GOES_ON,
+  sentence:
+    'it keeps its lock alive by itself, and the work is not told in time when that fails: the key expires, another process gets the lock, and both work',
+  fix: 'count the time since the last extension that succeeded, and abort the work (AbortSignal) before the TTL is over',
+};
+
+/** The same of an election. */
+export const LEADS_TOO_LONG: Defect = {
+  ...TOLD_LATE,
+  sentence:
+    'it goes on as the leader when its lease is lost: a renewal that fails, or comes too late, does not end its term in time, its key expires, another process becomes the leader, and both work: there are two leaders',
+  fix: 'end the term by the own clock, a TTL after the last renewal that was granted was sent, less a margin, and stop the work then',
+};
+
+/** The same where it cannot reach Redis. */
+export const LEADS_ON: Defect = {
+  ...GOES_ON,
+  sentence:
+    'it goes on as the leader where it cannot reach Redis: a renewal that fails (an error or a time-out) does not end its term, its key expires, another process becomes the leader, and both work: there are two leaders',
+  fix: 'end the term by the own clock, a TTL after the last renewal that was granted was sent, less a margin, and stop the work then',
+};
+
+/** The same after a pause. */
+export const LEADS_OVERRUN: Defect = {
+  ...GOES_ON,
+  sentence:
+    'it goes on as the leader when its lease is lost: after a pause longer than its TTL another process leads, its renewal is refused, and it ignores that and works on, so there are two leaders',
+  fix: 'look at the result of the renewal: where the key is no longer your own, end the term and stop the work',
+};

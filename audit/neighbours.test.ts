@@ -1,0 +1,31 @@
+import { expect, it } from 'vitest';
+import { clientFile, givesClient } from './neighbours.js';
+
+it('has a client by each name by which it is imported', () => {
+  const text = "import { redis, getRedis as client, PREFIX } from '../lib/redis';\nredis.set('a', 'b', 'PX', 1, 'NX');";
+  const file = clientFile('../lib/redis', text);
+  expect(file).toContain("import Redis from 'ioredis';");
+  expect(file).toContain('export const redis = client;');
+  expect(file).toContain('export const getRedis = () => client;');
+  expect(file).toContain("export const PREFIX = 'a';");
+  expect(file).toContain('export default client;');
+});
+
+it('has the client whose commands the file uses, and connects it where the file does not', () => {
+  const text = "const connect = require('./redis-client');\nconnect().set('a', 'b', { NX: true, PX: 1 });";
+  expect(clientFile('./redis-client', text)).toContain('createClient');
+  expect(clientFile('./redis-client', text)).toContain('client.connect()');
+  expect(clientFile('./redis-client', `${text}\nclient.connect();`)).not.toContain('client.connect()');
+});
+
+it('gives what a function by that name gives', () => {
+  expect(clientFile('./redis', "import getClient from './redis';")).toContain('export default () => client;');
+});
+
+it('stands for no lock, and for no other file', () => {
+  expect(clientFile('./redis', "import { redis, withLock } from './redis';")).toBeNull();
+  expect(clientFile('./redis-lock', "import { redis } from './redis-lock';")).toBeNull();
+  expect(clientFile('./orders', "import { redis } from './orders';")).toBeNull();
+  expect(givesClient('ioredis')).toBe(false);
+  expect(givesClient('@/lib/redis')).toBe(true);
+});

@@ -1,0 +1,39 @@
+import { expect, it } from 'vitest';
+import { idsOf } from './testing/audited.js';
+
+const UNLOCK = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+
+/** A name that is made of both sides. */
+const OF_BOTH = '`transfer:$' + "{[from, to].sort().join(':')}`";
+
+/** Moves an amount under a lock of this name. */
+const transfer = (key: string, sets: string): string => `
+import { randomUUID } from 'node:crypto';
+import express from 'express';
+import { Redis } from 'ioredis';
+import pg from 'pg';
+const redis = new Redis(process.env.REDIS_URL!);
+const db = new pg.Pool({ connectionString: process.env.DATABASE_URL });
+const app = express();
+app.post('/transfers', async (req, res) => {
+  const { from, to, cents } = req.body;
+  const key = ${key}, token = randomUUID();
+  if ((await redis.set(key, token, 'PX', 30_000, 'NX')) !== 'OK') return res.status(409).end();
+  try {
+    const { rows } = await db.query('SELECT id, balance FROM accounts WHERE id = ANY($1)', [[from, to]]);
+    const source = rows.find((it) => it.id === from), target = rows.find((it) => it.id === to);
+    if (!source || !target) return res.status(404).end();
+    await db.query('UPDATE accounts SET balance = ${sets} WHERE id = $1', [from, source.balance - cents]);
+    await db.query('UPDATE accounts SET balance = ${sets} WHERE id = $1', [to, target.balance + cents]);
+    res.status(201).end();
+  } finally { await redis.eval("${UNLOCK}", 1, key, token); }
+});`;
+
+it('finds a lock that is named after both sides of a transfer together', async () => {
+  expect(await idsOf(transfer(OF_BOTH, '$2'))).toEqual(['key-of-pair']);
+});
+
+it('finds nothing where one lock is for all, or each side is changed by one atomic statement', async () => {
+  expect(await idsOf(transfer("'transfers'", '$2'))).toEqual([]);
+  expect(await idsOf(transfer(OF_BOTH, 'balance + $2'))).toEqual([]);
+});

@@ -1,0 +1,42 @@
+import { current } from '../libraries/runtime/owner.js';
+
+/* What a value of which nothing is known is taken for, by the name of the property that has it. */
+
+/** What says of a thing that nothing can be done with it any more. */
+export const IS_OVER: RegExp =
+  /^(?:is)?(?:discontinued|deleted|removed|cancell?ed|closed|disabled|archived|expired|suspended|blocked|banned|revoked|rejected|withdrawn|frozen|inactive|unavailable|deactivated|paused|muted|unsubscribed|optedOut|bounced|soldOut|settled|paid|billed|invoiced|charged|refunded|shipped|sent|delivered|processed|handled|completed|done|finished)$/i;
+
+/** How many records a statement has changed. */
+export const IS_COUNT: RegExp =
+  /^(?:rowCount|affectedRows|numAffectedRows|changedRows|modifiedCount|matchedCount|insertedCount)$/;
+
+/** How much of something there is: what reads as a number where it is a part of a text. */
+const IS_QUANTITY =
+  /^(?:amount|count|total|cents|price|qty|quantity|points|micros|balance|version|stock|size)$|(?:Amount|Cents|Micros|Count|Total|Points|Price|Balance)$/;
+
+/** How much of something has been used, or how much of something there is that stands in the way. */
+export const IS_USED: RegExp =
+  /^(?:uses|used|spent|taken|sold|booked|reserved|redeemed|attempts?|tries|retries|failures|offset|cursor|n|cnt|overlaps|conflicts)$|_(?:used|taken|sold|booked|reserved)(?:_|$)|[a-z](?:Used|Taken|Sold|Booked|Reserved)$/;
+/** What counts what stands in the way. */
+export const COUNTS_THEM: RegExp = /(?:^|\.)count(?:Documents)?$/;
+
+/** When something ends that can still be used. */
+const IS_END =
+  /^(?:expir\w*|(?:valid|available|active|open)_?(?:until|to)|(?:ends?|closes?)_?(?:at|on|date)|deadline|until)$/i;
+const LATER_MS = 86_400_000;
+/** How much there may be of something. */
+const IS_LIMIT =
+  /^(?:max(?:imum)?[A-Z_]\w*|limit|capacity|quota)$|_(?:total|limit|capacity)(?:_|$)|[a-z](?:Limit|Capacity)$/;
+const NO_LIMIT = 1_000;
+
+/** Whether a property reads as a number where it is a part of a text, by its name. */
+export function isQuantity(name: string): boolean {
+  return IS_QUANTITY.test(name) || IS_USED.test(name) || IS_LIMIT.test(name);
+}
+
+/** What a property is as a number, by its name. */
+export function countOf(name: string, number: number): number {
+  if (IS_USED.test(name)) return number === 1 ? 0 : number;
+  if (IS_END.test(name)) return (current.owner?.wallMs() ?? Date.now()) + LATER_MS;
+  return IS_LIMIT.test(name) ? NO_LIMIT * number : number;
+}
