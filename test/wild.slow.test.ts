@@ -82,6 +82,9 @@ describe.each([
   ['forty-first', 20],
   ['forty-second', 20],
   ['forty-third', 20],
+  ['forty-fourth', 20],
+  ['forty-fifth', 20],
+  ['forty-sixth', 20],
 ] as const)('the %s set of locks as people write them', (set, count) => {
   const locks = locksOf(set);
 
