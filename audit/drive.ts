@@ -46,7 +46,7 @@ export interface HeldByFile {
 /** Within this clients are connected, ms of simulated time. */
 const CONNECTING_MS = 100;
 
-/** A file that does its work as it is loaded has this long for it, ms of simulated time; for the lock, twice its TTL if that is longer. */
+/** A file that does its work as it is loaded has this long for it, ms of simulated time; for a lock on several nodes, one of which may be frozen, twice its TTL if that is longer. */
 const SCRIPT_MS = 15_000;
 
 function later(ms: number): Promise<void> {
@@ -165,7 +165,7 @@ class LockUser {
       trial.loops = this.bench.program.texts.some((it) => /\bset(?:Interval|Timeout)\(/.test(it));
       const loaded = loadIn(this.bench, []);
       const after = (ms: number): Promise<void> => loaded.then(() => later(ms));
-      const waitsMs = Math.max(SCRIPT_MS, 2 * (how.fixedTtlMs ?? 0));
+      const waitsMs = how.nodes > 1 ? Math.max(SCRIPT_MS, 2 * (how.fixedTtlMs ?? 0)) : SCRIPT_MS;
       return this.worksItself(trial, after(SCRIPT_MS), undefined, after(waitsMs));
     }
     base.names = trial.names;

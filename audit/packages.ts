@@ -32,12 +32,16 @@ const OF_FETCH = /^(?:fetch|Headers|Request|Response|FormData)$/;
 /** The responses of routes of Next.js, whose status tells whether a request has failed. */
 const OF_NEXT = /^next\/server(?:\.js)?$/;
 
-class NextResponse extends Response {
-  readonly cookies: unknown = unknownValue({}, 'a', 'cookies');
+/** Made as it is asked for: to name `Response` loads what is behind it. */
+function ofNext(): Module {
+  class NextResponse extends Response {
+    readonly cookies: unknown = unknownValue({}, 'a', 'cookies');
 
-  static next(init?: ResponseInit): NextResponse {
-    return new NextResponse(null, init);
+    static next(init?: ResponseInit): NextResponse {
+      return new NextResponse(null, init);
+    }
   }
+  return unknownValue({ NextResponse, NextRequest: Request }) as Module;
 }
 
 /** What gives the function that it is handed. */
@@ -60,7 +64,7 @@ type Module = Readonly<Record<string, unknown>>;
 export function standFor(request: string): Module | null {
   if (LOGS.test(request)) return moduleOf(QUIET as Module);
   if (FETCHES.test(request)) return moduleOf(FETCH);
-  if (OF_NEXT.test(request)) return moduleOf(unknownValue({ NextResponse, NextRequest: Request }) as Module);
+  if (OF_NEXT.test(request)) return moduleOf(ofNext());
   if (SAME.test(request)) return moduleOf(((it: unknown) => it) as unknown as Module);
   return REPLACED.test(request) ? moduleOf(unknownValue() as Module) : null;
 }
