@@ -1,7 +1,7 @@
 import type { ViolationKind } from '../libraries/search/kinds.js';
 import type { PropertyId } from '../scenarios/index.js';
 import type { Said } from './said.js';
-import type { Trial } from './wire.js';
+import type { Trial } from './trial.js';
 
 /** What is wrong with a lock, and what shows it. */
 export interface Defect {

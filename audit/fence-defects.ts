@@ -1,7 +1,7 @@
 import type { Defect } from './defect.js';
 import type { Attempt } from './rehearsal.js';
 import type { Said } from './said.js';
-import type { Trial } from './wire.js';
+import type { Trial } from './trial.js';
 
 const DRAWN_LATE: Defect = {
   id: 'fencing-token',

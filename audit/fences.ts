@@ -5,7 +5,7 @@ import { takerIn, type Understood } from './plan.js';
 import { calm, REST_MS, rehearse, use, withClock } from './rehearsal.js';
 import { roleOf } from './roles.js';
 import type { Said } from './said.js';
-import type { Trial } from './wire.js';
+import type { Trial } from './trial.js';
 
 /** A fencing token, and what the clock of its process showed. */
 export interface Fence {

@@ -1,8 +1,8 @@
 import type { Defect } from './defect.js';
 import { takerIn } from './plan.js';
+import type { Trial } from './trial.js';
 import type { FoundLock } from './understand.js';
 import { LOOKS_FOR } from './unknown.js';
-import type { Trial } from './wire.js';
 
 /** A name that says that work is done once in a period, or for each firing. */
 const ONCE_IN = /once(?:Per|In|A|An|Each|Every)[A-Z]/i;

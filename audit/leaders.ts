@@ -4,7 +4,7 @@ import { isWork } from './called.js';
 import type { Plan } from './plan.js';
 import { calm, REST_MS, rehearse, use } from './rehearsal.js';
 import type { Runnable } from './subject.js';
-import type { Trial } from './wire.js';
+import type { Trial } from './trial.js';
 
 /** What a leader does that was paused until another one led. */
 export interface Overtaken {

@@ -20,7 +20,7 @@ import {
 } from './shown-defects.js';
 import type { Subject } from './subject.js';
 import { CHANGES_DATA, markIn } from './touches.js';
-import type { Trial } from './wire.js';
+import type { Trial } from './trial.js';
 
 /** Nobody means to hold a lock for so long, ms. */
 const LONG_MS = 86_400_000;

@@ -2,8 +2,8 @@ import { expect, it } from 'vitest';
 import { as, type ProcessContext } from '../libraries/runtime/owner.js';
 import { getsLock } from './own-work.js';
 import type { Said } from './said.js';
+import { Trial } from './trial.js';
 import { unknownValue } from './unknown.js';
-import { Trial } from './wire.js';
 
 const process = { name: 'c1' } as unknown as ProcessContext;
 const SET = {

@@ -1,6 +1,6 @@
 import { current, type ProcessContext } from '../libraries/runtime/owner.js';
+import type { Trial } from './trial.js';
 import { calls } from './unknown.js';
-import type { Trial } from './wire.js';
 
 /**
  * Waits until a function that does work of its own has the lock: where what was granted may not be enough, it has it only if it works.

@@ -1,11 +1,12 @@
 import { replayLibraries } from '../libraries/run.js';
 import type { Schedule } from '../scenarios/index.js';
 import { InputError } from '../scenarios/input-error.js';
+import { exportsOf, insideOf, keptOf } from './evaluation.js';
 import type { Given } from './given.js';
 import type { Hosts } from './hosts.js';
 import { type Bench, beginIn, loadIn, makeFor } from './load.js';
 import { type Plan, takerIn } from './plan.js';
-import { exportsOf, firstLineOf, insideOf, keptOf } from './program.js';
+import { firstLineOf } from './program.js';
 import { MOST_NODES, reasonOf } from './refusal.js';
 import { calm, factoryFor, use } from './rehearsal.js';
 import type { Hints } from './result.js';

@@ -5,9 +5,21 @@ import { fileURLToPath } from 'node:url';
 import { compileFunction } from 'node:vm';
 import { createJiti, type Jiti } from 'jiti';
 import { InputError } from '../scenarios/input-error.js';
+import {
+  ARGUMENTS,
+  type Evaluate,
+  Evaluation,
+  EXPORTS,
+  type Exports,
+  INSIDE,
+  type OwnFile,
+  PARAMETERS,
+  ProcessExit,
+  type Target,
+  withKept,
+} from './evaluation.js';
 import { keptBy } from './handed-functions.js';
-import { LATCH, noteLatch, withLatches } from './latches.js';
-import { NATIVES } from './natives.js';
+import { withLatches } from './latches.js';
 import { clientFile } from './neighbours.js';
 import { provideNewer, withoutEffects } from './outside.js';
 import { isFile, missingImport, packageOf, standFor, standForMissing } from './packages.js';
@@ -17,30 +29,6 @@ import { readSource, type Shape, type SourceFile } from './shapes.js';
 import { signatureFor, withOneSignature } from './signatures.js';
 import { takeTexts } from './texts.js';
 import { tokensFor, withOwnDraws } from './tokens.js';
-import { isUnknown } from './unknown.js';
-
-/** What a module exports. */
-export type Exports = Readonly<Record<string, unknown>>;
-
-type Evaluate = (...given: readonly unknown[]) => unknown;
-
-/** A file of the lock's author, ready to be evaluated in each simulated process. */
-interface OwnFile {
-  readonly path: string;
-  readonly source: SourceFile;
-  /** Written with `import` and `export`. */
-  readonly isModule: boolean;
-  /** It awaits something as it is loaded. */
-  readonly awaits: boolean;
-  readonly evaluate: Evaluate;
-  /** What it is given as a script. */
-  readonly given: readonly string[];
-  /** What its requests lead to. */
-  readonly targets: ReadonlyMap<string, Target>;
-}
-
-/** A file of the author, or something that all simulated processes share. */
-type Target = { readonly own: string } | { readonly namespace: Exports; readonly exports: unknown };
 
 /** Decorators as the language has them now, whose second parameter is a context; they are compiled as older ones. */
 const STANDARD = /\bClass(?:Method|Field|Getter|Setter|Accessor)?DecoratorContext\b/;
@@ -48,47 +36,8 @@ const LEGACY = /return n\(i, e, r\) \|\| r;/;
 const AS_STANDARD =
   "const it = n(r.value, { kind: 'method', name: e, static: false, private: false, metadata: {}, addInitializer() {} }); return typeof it === 'function' ? { ...r, value: it } : r;";
 
-/** The name under which a file's own functions are to be found, exported or not. */
-const INSIDE = '__lockstepInside';
-
-const EXPORTS = /\bexports?\b/;
 const REQUESTS = /\b(?:jitiImport|require)\(\s*(["'])([^"'\n]+)\1\s*\)/g;
 const MODULE_SYNTAX = /^\s*(?:import\b(?!\s*\()|export\b)/m;
-
-const SILENT: Console = Object.fromEntries(
-  Object.keys(console).map((name) => [name, () => undefined]),
-) as unknown as Console;
-
-/** What is thrown where a file ends its process. */
-export class ProcessExit extends Error {
-  override readonly name: string = 'ProcessExit';
-}
-
-/** Arguments of a script: a name, a number of seconds, and a command. */
-const ARGUMENTS: readonly string[] = ['a', '30', 'a'];
-
-/** The process, as a file sees it: a simulated one ends by itself. */
-const PROCESS: NodeJS.Process = new Proxy(process, {
-  get(target, name) {
-    if (name === 'exit')
-      return () => {
-        throw new ProcessExit('the file ends its process');
-      };
-    if (name === 'argv') return process.argv.slice(0, 2);
-    // To end a program that it has started ends nothing here.
-    if (name === 'kill') return () => true;
-    // Listeners of simulated processes would outlive them.
-    if (name === 'on' || name === 'once') return () => PROCESS;
-    return Reflect.get(target, name);
-  },
-});
-
-/** The same for a script, which has arguments. */
-function scriptWith(given: readonly string[]): NodeJS.Process {
-  return new Proxy(PROCESS, {
-    get: (target, name) => (name === 'argv' ? [...target.argv, ...given] : Reflect.get(target, name)),
-  });
-}
 
 /** A file with all that it imports. Packages are loaded once; its author's files once for each simulated process. */
 export class Program {
@@ -261,121 +210,6 @@ const CLIENTS = /^(?:ioredis|iovalkey|redis|@redis\/client)$/;
 const BEGINS = /^(?:void )?\w+\(\)(?:\.catch\(|;?\s*$)/m;
 /** What it has begun has connected by then, and has handed over its handlers, ms of simulated time. */
 const BEGUN_MS = 100;
-
-const PARAMETERS = [
-  'exports',
-  'require',
-  'module',
-  '__filename',
-  '__dirname',
-  'jitiImport',
-  'console',
-  'process',
-  LATCH,
-  ...Object.keys(NATIVES),
-];
-
-/** What one process has of each file. */
-class Evaluation {
-  private readonly files: ReadonlyMap<string, OwnFile>;
-  private readonly modules = new Map<string, { exports: Record<string, unknown>; done: unknown }>();
-  private readonly allAwait: boolean;
-
-  constructor(files: ReadonlyMap<string, OwnFile>) {
-    this.files = files;
-    this.allAwait = [...files.values()].some(({ awaits }) => awaits);
-  }
-
-  async of(path: string): Promise<Exports> {
-    const module = this.begin(path);
-    await module.done;
-    return module.exports;
-  }
-
-  private begin(path: string): { exports: Record<string, unknown>; done: unknown } {
-    const known = this.modules.get(path);
-    if (known !== undefined) return known;
-    const file = this.files.get(path);
-    const module: { exports: Record<string, unknown>; done: unknown } = { exports: {}, done: null };
-    this.modules.set(path, module);
-    if (file === undefined) return module;
-    const require = (request: string): unknown => this.required(file, request);
-    const load = (request: string): unknown => this.imported(file, request);
-    const outer = module.exports;
-    module.done = file.evaluate(
-      outer,
-      require,
-      module,
-      path,
-      dirname(path),
-      load,
-      SILENT,
-      EXPORTS.test(file.source.text) ? PROCESS : scriptWith(file.given),
-      noteLatch,
-      ...Object.values(NATIVES),
-    );
-    const { [INSIDE]: inside } = outer;
-    // An application that is exported has nothing but what was handed to it.
-    if (isUnknown(module.exports)) module.exports = outer;
-    // A file may have put something else in the place of its exports.
-    if (module.exports !== outer && inside !== undefined && isObject(module.exports)) module.exports[INSIDE] ??= inside;
-    return module;
-  }
-
-  private required(file: OwnFile, request: string): unknown {
-    const target = file.targets.get(request);
-    if (target === undefined) return createRequire(file.path)(request);
-    if ('own' in target)
-      return file.isModule ? asNamespace(this.begin(target.own).exports) : this.begin(target.own).exports;
-    return file.isModule ? target.namespace : target.exports;
-  }
-
-  private imported(file: OwnFile, request: string): unknown {
-    const target = file.targets.get(request);
-    if (target === undefined || !('own' in target)) return target?.namespace;
-    const module = this.begin(target.own);
-    return this.allAwait
-      ? Promise.resolve(module.done).then(() => asNamespace(module.exports))
-      : asNamespace(module.exports);
-  }
-}
-
-/** Exports as `import` gives them: those of a CommonJS module are its default. */
-function asNamespace(exports: Record<string, unknown>): Record<string, unknown> {
-  return exports.__esModule === true ? exports : { ...exports, default: exports };
-}
-
-/** The functions of a file that it does not export, by name. */
-export function insideOf(exports: Exports): Exports {
-  const inside = exports[INSIDE];
-  return isObject(inside) ? (inside as Exports) : {};
-}
-
-const KEPT = Symbol('kept');
-
-/** The same exports, where these functions are found inside, too: what the file has handed over as it was loaded. */
-function withKept(exports: Exports, kept: Exports): Exports {
-  if (Object.keys(kept).length > 0)
-    Object.assign(exports, { [INSIDE]: { ...insideOf(exports), ...kept }, [KEPT]: kept });
-  return exports;
-}
-
-/** What a file has handed over as it was loaded, by name; all of it is found inside, too. */
-export function keptOf(exports: Exports): Exports {
-  return (Reflect.get(exports, KEPT) as Exports | undefined) ?? {};
-}
-
-/** What a file exports, without what is added here. */
-export function exportsOf(exports: Exports): Map<string, unknown> {
-  const shown = new Map<string, unknown>();
-  if (typeof exports === 'function') shown.set('default', exports);
-  for (const name of Object.keys(exports)) if (name !== INSIDE && name !== '__esModule') shown.set(name, exports[name]);
-  return shown;
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return (typeof value === 'object' && value !== null) || typeof value === 'function';
-}
 
 function requireOr(request: string, from: string, namespace: Exports): unknown {
   try {

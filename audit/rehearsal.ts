@@ -14,9 +14,9 @@ import { isSafeLate } from './late-safe.js';
 import type { Bench } from './load.js';
 import type { Plan, Sign, Understood } from './plan.js';
 import { withReplica } from './replica.js';
+import type { Trial } from './trial.js';
 import { calls } from './unknown.js';
 import { unknownFetch } from './unknown-fetch.js';
-import type { Trial } from './wire.js';
 
 /** What became of one acquisition in a rehearsal. */
 export interface Attempt {

@@ -1,7 +1,7 @@
 import { type Commands, type Defect, EXCLUSION } from './defect.js';
 import type { Said } from './said.js';
+import type { Trial } from './trial.js';
 import type { FoundLock } from './understand.js';
-import type { Trial } from './wire.js';
 
 /** Whether its key was watched for a command, and read after that. */
 function isWatched(sent: readonly Said[], at: number): boolean {

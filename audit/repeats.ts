@@ -7,8 +7,8 @@ import type { Said } from './said.js';
 import { LOOKS_BEFORE } from './shown-defects.js';
 import { plays, REPLY_MS, type Subject, type Timed, useOf } from './subject.js';
 import { type Touch, touchesIn } from './touches.js';
+import type { Trial } from './trial.js';
 import { LOOKS_FOR } from './unknown.js';
-import type { Trial } from './wire.js';
 
 /** Names of keys that mark work as done. */
 const IS_MARK = /done|processed|handled|applied|finished|completed|idempot/i;

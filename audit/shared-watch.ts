@@ -4,7 +4,7 @@ import { CALL_TTL_MS, CONNECTED_MS } from './played.js';
 import { calm, REST_MS, rehearse, use } from './rehearsal.js';
 import { SHARES_WATCH } from './shown-defects.js';
 import type { Runnable } from './subject.js';
-import type { Trial } from './wire.js';
+import type { Trial } from './trial.js';
 
 /** From one call to the other, ms: the first has not had its first answer. */
 const SOON_MS = 0.5;

@@ -3,7 +3,7 @@ import { nameOfPlan, type Plan } from './plan.js';
 import { GAP_MS, played } from './played.js';
 import { spelledApart } from './shown-defects.js';
 import type { Runnable } from './subject.js';
-import type { Trial } from './wire.js';
+import type { Trial } from './trial.js';
 
 /** A name in the two cases. */
 const [LOWER, UPPER] = ['spelling', 'SPELLING'] as const;

@@ -5,7 +5,7 @@ import { expect, it } from 'vitest';
 import { auditFile } from './audit.js';
 import { readSource } from './shapes.js';
 import { storedFor } from './stored.js';
-import type { Trial } from './wire.js';
+import type { Trial } from './trial.js';
 
 /** Stands for an acquisition that has read these. */
 const reading = (...reads: readonly string[]): Trial => {

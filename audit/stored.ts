@@ -3,9 +3,9 @@ import { OTHER_URL } from './environment.js';
 import type { Bench, Stored } from './load.js';
 import type { Parameter } from './parameter.js';
 import type { SourceFile } from './shapes.js';
+import type { Trial } from './trial.js';
 import { LOOKS_FOR } from './unknown.js';
 import { IS_USED } from './value-names.js';
-import type { Trial } from './wire.js';
 
 /** Enough of whatever is counted. */
 const ENOUGH = 1_000;

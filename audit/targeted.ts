@@ -17,7 +17,7 @@ import {
 } from './shown-defects.js';
 import { plays, REPLY_MS, type Subject, useOf } from './subject.js';
 import { isSameValue, touchesIn } from './touches.js';
-import type { Trial } from './wire.js';
+import type { Trial } from './trial.js';
 
 /** Runs one schedule for each of these defects, which is made to show it. */
 export async function targetedDefects(subject: Subject): Promise<readonly Defect[]> {

@@ -1,6 +1,6 @@
 import { type Bench, textIn } from './load.js';
 import type { Said } from './said.js';
-import type { Trial } from './wire.js';
+import type { Trial } from './trial.js';
 
 /** A value that is read or stored: that of a key, of a field of a hash, or of all its fields (`*`). */
 export interface Touch {

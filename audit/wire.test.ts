@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { readCommand, type Said } from './said.js';
-import { Trial, usable } from './wire.js';
+import { Trial, usable } from './trial.js';
 
 const TTL_MS = 1_000;
 
