@@ -149,9 +149,9 @@ export class Evaluation {
   }
 }
 
-/** Exports as `import` gives them: those of a CommonJS module are its default. */
+/** Exports as `import` gives them: those of a CommonJS module are its default, unless it names one. */
 function asNamespace(exports: Record<string, unknown>): Record<string, unknown> {
-  return exports.__esModule === true ? exports : { ...exports, default: exports };
+  return exports.__esModule === true && 'default' in exports ? exports : { ...exports, default: exports };
 }
 
 /** The functions of a file that it does not export, by name. */

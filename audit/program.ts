@@ -28,7 +28,6 @@ import { SCHEMAS, withPassing } from './schemas.js';
 import { readSource, type Shape, type SourceFile } from './shapes.js';
 import { signatureFor, withOneSignature } from './signatures.js';
 import { takeTexts } from './texts.js';
-import { tokensFor, withOwnDraws } from './tokens.js';
 
 /** Decorators as the language has them now, whose second parameter is a context; they are compiled as older ones. */
 const STANDARD = /\bClass(?:Method|Field|Getter|Setter|Accessor)?DecoratorContext\b/;
@@ -39,7 +38,7 @@ const AS_STANDARD =
 const REQUESTS = /\b(?:jitiImport|require)\(\s*(["'])([^"'\n]+)\1\s*\)/g;
 const MODULE_SYNTAX = /^\s*(?:import\b(?!\s*\()|export\b)/m;
 
-/** A file with all that it imports. Packages are loaded once; its author's files once for each simulated process. */
+/** A file with all that it imports. Packages are loaded once; its author's files, and what keeps random bytes, once for each simulated process. */
 export class Program {
   readonly path: string;
   private readonly jiti: Jiti = createJiti(import.meta.url, {
@@ -71,7 +70,8 @@ export class Program {
 
   /** All that its author has written. */
   get sources(): readonly SourceFile[] {
-    return [...this.files.values()].map(({ source }) => source);
+    const own = [...this.files.values()].filter(({ path }) => path === this.path || !KEEPS_DRAWN.test(path));
+    return own.map(({ source }) => source);
   }
 
   get texts(): readonly string[] {
@@ -144,13 +144,14 @@ export class Program {
   }
 
   private async targetOf(request: string, from: string, name: string): Promise<Target> {
-    const stand = standFor(request) ?? tokensFor(request);
+    const stand = standFor(request);
     if (stand !== null) return { namespace: stand, exports: stand.default };
     const isBuiltin = request.startsWith('node:') || builtinModules.includes(request);
     const resolved = isBuiltin ? request : this.jiti.esmResolve(request, { parentURL: from, try: true });
     if (resolved === undefined) return this.targetOfMissing(request, from, name);
     const path = resolved.startsWith('file:') ? fileURLToPath(resolved) : resolved;
-    if (!isBuiltin && !path.includes('/node_modules/') && /\.[cm]?[jt]sx?$/.test(path)) {
+    const isShared = path.includes('/node_modules/') && !KEEPS_DRAWN.test(path);
+    if (!isBuiltin && !isShared && /\.[cm]?[jt]sx?$/.test(path)) {
       await this.add(path);
       return { own: path };
     }
@@ -166,7 +167,7 @@ export class Program {
         ? (withPassing(namespace) as Exports)
         : signs
           ? withOneSignature(namespace)
-          : withOwnDraws(request, withoutEffects(request, namespace));
+          : withoutEffects(request, namespace);
       return { namespace: shown, exports: shown === namespace ? requireOr(request, from, namespace) : shown };
     } catch (error) {
       throw new InputError(`${name} imports ${request}, which cannot be loaded: ${firstLineOf(error)}`, {
@@ -202,6 +203,12 @@ export class Program {
     }
   }
 }
+
+/**
+ * Packages that keep random bytes that they have drawn, or count: of one that all simulated processes share, each would get what another
+ * has drawn, and no run could be repeated.
+ */
+const KEEPS_DRAWN = /\/node_modules\/(?:nanoid|uuid|short-uuid|hyperid|ulidx?|ksuid|cuid|@paralleldrive\/cuid2)\//;
 
 /** Packages of clients, which files import by themselves. */
 const CLIENTS = /^(?:ioredis|iovalkey|redis|@redis\/client)$/;
