@@ -42,10 +42,6 @@ export function clientKindIn(sources: readonly Pick<SourceFile, 'text'>[]): {
   return { kind: best?.[0] ?? 'ioredis', isCertain: best !== undefined && best[1] > (second?.[1] ?? 0) };
 }
 
-/** What may refuse a command, or go on without it, before it is connected. */
-export const LOOKS_WHETHER_CONNECTED: RegExp =
-  /\bdisableOfflineQueue:\s*true|\benableOfflineQueue:\s*false|\bis(?:Ready|Connected)\b|\.status\s*[!=]==?\s*['"]ready|\b(?:connected|ready)\s*=\s*true/;
-
 type Listening = { on(event: string, listener: () => void): unknown };
 type Constructor = new (...given: readonly unknown[]) => Listening;
 type NodeRedis = Listening & { connect(): Promise<unknown> };

@@ -5,12 +5,11 @@ import { current, type ProcessContext } from '../libraries/runtime/owner.js';
 import { callOf, type Target, takesCallback } from './call.js';
 import type { Callable } from './callables.js';
 import { isOwnWork } from './cases.js';
-import { LOOKS_WHETHER_CONNECTED } from './clients.js';
 import { environmentFor } from './environment.js';
 import { exportsOf, insideOf } from './evaluation.js';
 import { formed } from './forms.js';
 import type { Given } from './given.js';
-import { answerOf, beliefOf, comparedBeliefOf, isLike, isRefusal, releaserIn } from './held.js';
+import { answerOf, beliefOf, comparedBeliefOf, type HeldByFile, isLike, isRefusal, releaserIn } from './held.js';
 import { type Bench, beginIn, follow, type Loaded, loadIn, methodOf } from './load.js';
 import { getsLock, stopped } from './own-work.js';
 import { type Plan, type Step, saysWhether, takerIn, type Understood } from './plan.js';
@@ -21,32 +20,14 @@ import { calls } from './unknown.js';
 import { enter } from './work.js';
 import { lockOfWork } from './work-lock.js';
 
-/** What an acquisition has given, and how to give it back. */
-export interface HeldByFile {
-  readonly trial: Trial;
-  /** What the file's own function returned, or handed to the work; what an extension returned takes its place. */
-  result: unknown;
-  /** The TTL that was asked for, ms. */
-  readonly ttlMs: number;
-  /** What the function that acquired is a method of, or is found beside. */
-  readonly owner: unknown;
-  /** Ends the work: with an error, it throws. */
-  leave(error?: Error): Promise<unknown>;
-  readonly signal?: AbortSignal;
-  expiresAt?: number;
-  isHeld?: () => boolean;
-  /** Closes the connection of the request, as its client may. */
-  hangUp?: () => void;
-  /** Extends it; left out where it cannot be extended. */
-  extend?: (ttlMs: number) => Promise<boolean>;
-  /** Acquires again in the asynchronous context of the work. */
-  reenter?: () => Promise<HeldByFile | null>;
-}
+/** What may refuse a command, or go on without it, before it is connected. */
+const LOOKS_WHETHER_CONNECTED =
+  /\bdisableOfflineQueue:\s*true|\benableOfflineQueue:\s*false|\bis(?:Ready|Connected)\b|\.status\s*[!=]==?\s*['"]ready|\b(?:connected|ready)\s*=\s*true/;
 
 /** Within this clients are connected, ms of simulated time. */
 const CONNECTING_MS = 100;
 
-/** A file that does its work as it is loaded has this long for it, ms of simulated time; for a lock on several nodes, one of which may be frozen, twice its TTL if that is longer. */
+/** A file that does its work as it is loaded has this long for it, ms of simulated time. */
 const SCRIPT_MS = 15_000;
 
 function later(ms: number): Promise<void> {
@@ -84,6 +65,7 @@ const MOST_LOOKS = 200;
 /** A lock that gives its work up by itself does so after this share of its TTL. */
 const LATE_SHARE = 0.4;
 
+/** The least that a lock may be held for, ms. */
 const LEAST_MS = 0.001;
 
 type Extender = { readonly it: Callable; readonly name: string; readonly owner: unknown };
@@ -165,8 +147,9 @@ class LockUser {
       trial.loops = this.bench.program.texts.some((it) => /\bset(?:Interval|Timeout)\(/.test(it));
       const loaded = loadIn(this.bench, []);
       const after = (ms: number): Promise<void> => loaded.then(() => later(ms));
+      // One of several nodes may be frozen, and is waited for.
       const waitsMs = how.nodes > 1 ? Math.max(SCRIPT_MS, 2 * (how.fixedTtlMs ?? 0)) : SCRIPT_MS;
-      return this.worksItself(trial, after(SCRIPT_MS), undefined, after(waitsMs));
+      return this.worksItself(trial, after(SCRIPT_MS), after(waitsMs));
     }
     base.names = trial.names;
     const target = await this.targetFor(base);
@@ -180,7 +163,7 @@ class LockUser {
       const done = callOf(taker, { ...acquiring, response: response.it, stop: stop.signal });
       noteStatus(trial, done, response);
       trial.loops = taker.parameters.some((it) => roleOf(it) === 'signal' && !it.isOptional);
-      return this.worksItself(trial, done, stop);
+      return this.worksItself(trial, done, done, stop);
     }
     const owner: unknown = plan.take === '' ? this.besides : target;
     const given: unknown = await callOf(taker, acquiring);
@@ -259,12 +242,16 @@ class LockUser {
     return held;
   }
 
-  /** The function does its own work; what it sends at the end of it is kept back until that is over. Default: it gives up as it ends. */
+  /**
+   * The function does its own work; what it sends at the end of it is kept back until that is over.
+   *
+   * @param givesUp - By then it has the lock, or does not get it.
+   */
   private async worksItself(
     trial: Trial,
     done: Promise<unknown>,
+    givesUp: Promise<unknown>,
     stop?: AbortController,
-    givesUp: Promise<unknown> = done,
   ): Promise<HeldByFile | null> {
     for (const it of [done, givesUp]) it.catch(() => {});
     const { how, process } = this;

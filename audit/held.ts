@@ -4,7 +4,30 @@ import { type Callable, membersOf, methodsOf } from './callables.js';
 import { isClass } from './classes.js';
 import { asking, withoutAborts, withoutLatches } from './latches.js';
 import type { RefusalSign } from './plan.js';
+import type { Trial } from './trial.js';
 import { isUnknown } from './unknown.js';
+
+/** What an acquisition has given, and how to give it back. */
+export interface HeldByFile {
+  readonly trial: Trial;
+  /** What the file's own function returned, or handed to the work; what an extension returned takes its place. */
+  result: unknown;
+  /** The TTL that was asked for, ms. */
+  readonly ttlMs: number;
+  /** What the function that acquired is a method of, or is found beside. */
+  readonly owner: unknown;
+  /** Ends the work: with an error, it throws. */
+  leave(error?: Error): Promise<unknown>;
+  readonly signal?: AbortSignal;
+  expiresAt?: number;
+  isHeld?: () => boolean;
+  /** Closes the connection of the request, as its client may. */
+  hangUp?: () => void;
+  /** Extends it; left out where it cannot be extended. */
+  extend?: (ttlMs: number) => Promise<boolean>;
+  /** Acquires again in the asynchronous context of the work. */
+  reenter?: () => Promise<HeldByFile | null>;
+}
 
 const RELEASES = [
   'release',

@@ -1,12 +1,8 @@
+import { isWork } from './called.js';
+import { statementIn } from './statements.js';
+import { madeOf } from './unknown.js';
+
 /* Whether a call does no harm where it is late, or made a second time, by what it is handed. */
-
-/** What an object was made of that a call is handed: `new UpdateCommand({ … })`. */
-const MADE_OF = new WeakMap<object, readonly unknown[]>();
-
-/** Notes what an object of which nothing is known was made of. */
-export function noteMade(made: object, told: readonly unknown[]): void {
-  MADE_OF.set(made, told);
-}
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -17,14 +13,19 @@ const VALUES = ['data', 'set', 'values', 'update'] as const;
 /** Depth of the objects that are looked at. */
 const DEPTH = 3;
 
+/** Whether a call of this name does more than look, and harm where it is late. */
+export function isHarmful(name: string, told: readonly unknown[]): boolean {
+  return isWork(name) && !isSafeLate(told);
+}
+
 /**
  * Whether it is a store on the condition that nobody has changed a value which it changes itself (compare and set), or a call with an
  * idempotency key.
  */
 export function isSafeLate(told: readonly unknown[]): boolean {
-  const given = told.flatMap((it) => MADE_OF.get(Object(it) as object) ?? [it]);
-  const texts = given.flatMap(textsIn);
-  return given.some((it) => isKeyed(it, DEPTH)) || isConditional(given) || texts.some(comparesAndSets);
+  const given = told.flatMap((it) => madeOf(it)?.told ?? [it]);
+  const statement = statementIn(given) ?? '';
+  return given.some((it) => isKeyed(it, DEPTH)) || isConditional(given) || comparesAndSets(statement);
 }
 
 function isFields(value: unknown): value is Fields {
@@ -58,13 +59,6 @@ function changesOf(objects: readonly Fields[]): readonly Fields[] {
 
 function shares(where: Fields, change: Fields): boolean {
   return Object.keys(change).some((name) => Object.hasOwn(where, name));
-}
-
-function textsIn(value: unknown): string[] {
-  if (typeof value === 'string') return [value];
-  if (Array.isArray(value) && 'raw' in value) return [value.join('?')];
-  const text: unknown = isFields(value) ? (value.text ?? value.sql) : null;
-  return typeof text === 'string' ? [text] : [];
 }
 
 /** `UPDATE … SET status = … WHERE id = … AND status = …`. */

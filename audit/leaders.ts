@@ -9,7 +9,7 @@ import type { Trial } from './trial.js';
 /** What a leader does that was paused until another one led. */
 export interface Overtaken {
   /** Its renewal is refused, and it goes on with its work. */
-  readonly leadsOverrun: boolean;
+  readonly ignoresRefusal: boolean;
   /** Its renewal is granted though the key is another's: the verb of that. */
   readonly renewsAny: string | null;
 }
@@ -20,6 +20,10 @@ const BEGINS_ELECTION =
 /** What campaigns again and again. */
 const REPEATS = /\bset(?:Interval|Timeout)\s*\(/;
 
+/** The first leader is paused so many TTLs after the beginning, and is back after so many; it is looked at until so many have passed. */
+const PAUSED = 0.6;
+const BACK = 2.3;
+const END = 5.5;
 /** A renewal comes within this share of the TTL. */
 const RENEWED_SHARE = 1.05;
 
@@ -28,13 +32,13 @@ const RENEWED_SHARE = 1.05;
  * long as it is looked at.
  */
 export async function overtakenOf({ bench, hosts, how }: Runnable): Promise<Overtaken> {
-  const none: Overtaken = { leadsOverrun: false, renewsAny: null };
+  const none: Overtaken = { ignoresRefusal: false, renewsAny: null };
   const ttlMs = how.fixedTtlMs;
   if (ttlMs === null || how.nodes > 1 || !bench.program.texts.some((it) => REPEATS.test(it))) return none;
   for (const plan of electionsIn({ bench, how })) {
-    const paused: Fault = { kind: 'pause', process: 'c1', atUs: ttlMs * 600, forUs: ttlMs * 1_700 };
-    const backMs = 2.3 * ttlMs;
-    const schedule = calm(1, [[use(10, ttlMs, 1)], [use(ttlMs / 5, ttlMs, 1)]], (6 * ttlMs + REST_MS) * 1000);
+    const [atUs = 0, backUs = 0] = [PAUSED, BACK].map((share) => Math.round(share * ttlMs * 1000));
+    const paused: Fault = { kind: 'pause', process: 'c1', atUs, forUs: backUs - atUs };
+    const schedule = calm(1, [[use(10, ttlMs, 1)], [use(ttlMs / 5, ttlMs, 1)]], (END * ttlMs + REST_MS) * 1000);
     const worked: Record<string, number[]> = { c1: [], c2: [] };
     const heard = (_: readonly unknown[], name: string): void => {
       const { owner } = current;
@@ -45,15 +49,15 @@ export async function overtakenOf({ bench, hosts, how }: Runnable): Promise<Over
     const [first, next] = ['c1', 'c2'].map((name) => attempts.find(({ client }) => client === name));
     const [own, other] = [first?.trial, next?.trial];
     if (first === undefined || own?.isGranted !== true || other == null) continue;
-    const fromMs = first.askedMs - 10;
-    if (!isKept(other, fromMs + backMs, fromMs + 5.5 * ttlMs, ttlMs)) continue;
+    const [backMs = 0, endMs = 0] = [BACK, END].map((share) => first.askedMs - 10 + share * ttlMs);
+    if (!isKept(other, backMs, endMs, ttlMs)) continue;
     const any = own.sent.find(
-      (it) => it.operation === 'extend' && it.key === own.key && !it.compares && it.atMs > fromMs + backMs,
+      (it) => it.operation === 'extend' && it.key === own.key && !it.compares && it.atMs > backMs,
     );
     if (any !== undefined) return { ...none, renewsAny: any.verb.toUpperCase() };
     // Until its next renewal it cannot know.
-    const isLater = (atMs: number): boolean => atMs > fromMs + backMs + ttlMs && atMs < fromMs + 5.5 * ttlMs;
-    if (['c1', 'c2'].every((name) => worked[name]?.some(isLater))) return { ...none, leadsOverrun: true };
+    const isLater = (atMs: number): boolean => atMs > backMs + ttlMs && atMs < endMs;
+    if (['c1', 'c2'].every((name) => worked[name]?.some(isLater))) return { ...none, ignoresRefusal: true };
   }
   return none;
 }

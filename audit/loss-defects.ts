@@ -42,16 +42,8 @@ export const LEADS_TOO_LONG: Defect = {
   fix: 'end the term by the own clock, a TTL after the last renewal that was granted was sent, less a margin, and stop the work then',
 };
 
-/** The same where it cannot reach Redis. */
-export const LEADS_ON: Defect = {
-  ...GOES_ON,
-  sentence:
-    'it goes on as the leader where it cannot reach Redis: a renewal that fails (an error or a time-out) does not end its term, its key expires, another process becomes the leader, and both work: there are two leaders',
-  fix: 'end the term by the own clock, a TTL after the last renewal that was granted was sent, less a margin, and stop the work then',
-};
-
 /** The same after a pause. */
-export const LEADS_OVERRUN: Defect = {
+export const IGNORES_REFUSAL: Defect = {
   ...GOES_ON,
   sentence:
     'it goes on as the leader when its lease is lost: after a pause longer than its TTL another process leads, its renewal is refused, and it ignores that and works on, so there are two leaders',

@@ -11,12 +11,13 @@ const IS_OTHER = /lock|mutex|semaphore|lease|leader|elect|retry|sleep|delay|ttl|
 const IS_CONSTANT = /^[A-Z][A-Z\d_]*$/;
 const GIVES_CLIENT = /^(?:get|create|connect|make|open|use|new|init)(?![a-z])/;
 
+const ofClass = (name: string): string =>
+  `import Redis from '${name}';\nconst client = new Redis(process.env.REDIS_URL);`;
 const CLIENTS: Readonly<Record<ClientKind, string>> = {
-  ioredis: "import Redis from 'ioredis';\nconst client = new Redis(process.env.REDIS_URL ?? 'redis://127.0.0.1:6379');",
-  iovalkey:
-    "import Redis from 'iovalkey';\nconst client = new Redis(process.env.REDIS_URL ?? 'redis://127.0.0.1:6379');",
+  ioredis: ofClass('ioredis'),
+  iovalkey: ofClass('iovalkey'),
   'node-redis':
-    "import { createClient } from 'redis';\nconst client = createClient({ url: process.env.REDIS_URL ?? 'redis://127.0.0.1:6379' });\nclient.on('error', () => {});",
+    "import { createClient } from 'redis';\nconst client = createClient({ url: process.env.REDIS_URL });\nclient.on('error', () => {});",
   upstash: "import { Redis } from '@upstash/redis';\nconst client = Redis.fromEnv();",
 };
 /** A client of `redis` has to be connected, unless the file that imports it does so. */
@@ -26,7 +27,7 @@ function asPattern(request: string): string {
   return request.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`);
 }
 
-/** The names by which a file imports something from another: `default`, and others. */
+/** The names of what a file imports from another, but what that exports by default. */
 function importedFrom(text: string, request: string): string[] {
   const from = asPattern(request);
   const lists = [
@@ -37,14 +38,8 @@ function importedFrom(text: string, request: string): string[] {
   ].map(([, list = '']) => list);
   return lists
     .flatMap((it) => it.split(','))
-    .map(
-      (it) =>
-        it
-          .replace(/^\s*type\s+/, '')
-          .trim()
-          .split(/\s+as\s+|\s*:\s*/, 1)[0] ?? '',
-    )
-    .filter((it) => /^\w+$/.test(it));
+    .flatMap((it) => /^\s*(?:type\s+)?(\w+)/.exec(it)?.[1] ?? [])
+    .filter((it) => it !== 'default');
 }
 
 /** Whether a file that is not there gives a client of Redis. */
@@ -68,7 +63,7 @@ function defaultOf(text: string, request: string): string {
  */
 export function clientFile(request: string, text: string): string | null {
   if (!givesClient(request)) return null;
-  const names = importedFrom(text, request).filter((it) => it !== 'default');
+  const names = importedFrom(text, request);
   if ([request, ...names].some((it) => IS_OTHER.test(it))) return null;
   const { kind } = clientKindIn([{ text }]);
   const exported = names.map((name) => {

@@ -16,8 +16,8 @@ import { FIRST_TTL_MS } from './units.js';
 /* The ways in which a file can be used: by what it exports, what it has handed over for later, what is inside it, or by loading it. */
 
 const SCRIPT: Plan = { path: [], use: 'script', take: '', give: null, extend: null };
-/** It begins by itself what it exports: `redis.once('ready', () => leader.start())`. */
-const BEGINS = /\.on(?:ce)?\(\s*['"](?:ready|connect)['"]\s*,[^\n]*\.\w+\(\)\s*\)/;
+/** When its client has connected, it begins by itself what it exports: `redis.once('ready', () => leader.start())`. */
+const BEGINS_CONNECTED = /\.on(?:ce)?\(\s*['"](?:ready|connect)['"]\s*,[^\n]*\.\w+\(\)\s*\)/;
 const NO_LOCK = { acquire: () => null, release: () => undefined };
 
 /** The ways in which a file can be used, the likeliest first. @throws InputError for one that cannot be loaded. */
@@ -46,7 +46,7 @@ export async function plansIn(bench: Bench, hosts: Hosts, isBegun: boolean): Pro
         await add(new Map(Object.entries(keptOf(loaded.exports))), 'inside');
         if (exportsOf(loaded.exports).size === 0) plans.push(SCRIPT);
         await add(new Map(Object.entries(insideOf(loaded.exports))), 'inside');
-        if (bench.program.texts.some((it) => BEGINS.test(it))) plans.unshift(SCRIPT);
+        if (bench.program.texts.some((it) => BEGINS_CONNECTED.test(it))) plans.unshift(SCRIPT);
       } catch (error) {
         problem = error;
       }

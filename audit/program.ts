@@ -91,7 +91,7 @@ export class Program {
     const isModule = MODULE_SYNTAX.test(text);
     const targets = new Map<string, Target>();
     // Before what it imports: files may import each other.
-    const given = argumentsIn([text]) ?? ARGUMENTS;
+    const given = argumentsIn(text) ?? ARGUMENTS;
     this.files.set(path, { path, source, isModule, targets, given, ...this.compiled(path, source) });
     for (const request of this.requestsIn(text, path)) targets.set(request, await this.targetOf(request, path, name));
   }

@@ -6,11 +6,10 @@ import { noCalls } from '../libraries/seen.js';
 import { type LockPlan, type Partition, plainCluster, plainLock, type Schedule } from '../scenarios/index.js';
 import { nodeName } from '../sim/index.js';
 import type { Edition } from '../wire/index.js';
-import { isWork } from './called.js';
-import { type HeldByFile, lockMaker } from './drive.js';
-import { answersOf } from './held.js';
+import { lockMaker } from './drive.js';
+import { answersOf, type HeldByFile } from './held.js';
 import type { Hosts } from './hosts.js';
-import { isSafeLate } from './late-safe.js';
+import { isHarmful } from './late-safe.js';
 import type { Bench } from './load.js';
 import type { Plan, Sign, Understood } from './plan.js';
 import { withReplica } from './replica.js';
@@ -171,7 +170,7 @@ export async function rehearse(
     trial.calls.push(call);
     if (trial.key == null) return;
     trial.works.push(call);
-    if (isWork(call) && !isSafeLate(given)) trial.harms.push(call);
+    if (isHarmful(call, given)) trial.harms.push(call);
     trial.worksAtMs.push(current.owner?.wallMs() ?? Number.NaN);
   };
   calls.ran = (name, isOver) => {

@@ -44,10 +44,10 @@ it('requires a form where files check one by an expression for the whole text', 
 it('gives a script arguments of the forms that it asks for', () => {
   const script =
     "const [company, period] = process.argv.slice(2);\nif (!company || !/^\\d{4}-\\d{2}$/.test(period ?? '')) process.exit(2);";
-  const [company, period] = argumentsIn([script]) ?? [];
+  const [company, period] = argumentsIn(script) ?? [];
   expect(company).toBe('a');
   expect(period).toMatch(/^\d{4}-\d{2}$/);
-  expect(argumentsIn(['const [name] = process.argv.slice(2);'])).toBeNull();
+  expect(argumentsIn('const [name] = process.argv.slice(2);')).toBeNull();
 });
 
 it('requires one text of what has to be equal', () => {

@@ -1,5 +1,5 @@
 import { formFor, periodFor } from './forms.js';
-import { part, parts, type SyntaxNode, syntaxOf, visit } from './syntax.js';
+import { part, parts, type SyntaxNode, treeOf, visit } from './syntax.js';
 import { nameOf } from './uses.js';
 
 /*
@@ -60,18 +60,20 @@ function requiredIn(texts: readonly string[]): Required {
     equal: new Set(),
     named: new Map(),
   };
-  for (const text of texts) visit(treeOf(text), (node) => noteNamed(node, required));
-  for (const text of texts) visit(treeOf(text), (node) => look(node, required));
+  const trees = texts.map(treeOf);
+  for (const tree of trees) visit(tree, (node) => noteNamed(node, required));
+  for (const tree of trees) visit(tree, (node) => look(node, required));
   return required;
 }
 
 /** The arguments of a script: `const [tenant, month] = process.argv.slice(2)`. */
 const ARGUMENTS = /\[([\w\s,=]+)\]\s*=\s*process\.argv\.slice\(\s*2\s*\)/;
 
-/** What a script is given, by the names that it has for that; `null` for one that names none. */
-export function argumentsIn(texts: readonly string[]): readonly string[] | null {
-  const [, list = ''] = texts.map((it) => ARGUMENTS.exec(it)).find((it) => it !== null) ?? [];
-  const { patterns } = requiredIn(texts);
+/** What a script is given, by the names that it has for that; `null` for one that names none, or nothing of a form. */
+export function argumentsIn(text: string): readonly string[] | null {
+  const [, list] = ARGUMENTS.exec(text) ?? [];
+  if (list === undefined) return null;
+  const { patterns } = requiredIn([text]);
   const names = list.split(',').map((it) => it.split('=', 1)[0]?.trim() ?? '');
   if (!names.some((it) => patterns.has(it) || periodFor(it, 'a') !== undefined)) return null;
   return names.map((it) => periodFor(it, 'a') ?? formFor(patterns.get(it) ?? '.*')('a'));
@@ -94,19 +96,10 @@ function notePattern(node: SyntaxNode, { patterns, named }: Required): void {
   const [tested] = parts(node, 'arguments');
   if (callee === null || lastIn(callee) !== 'test' || tested === undefined) return;
   const of = part(callee, 'object');
-  const pattern = patternIn(of) ?? named.get(nameOf(of) ?? '');
+  const pattern = patternIn(of) ?? named.get(nameOf(of));
   const value = tested.type === 'LogicalExpression' ? part(tested, 'left') : tested;
   const name = lastIn(value) ?? nameOf(value);
   if (pattern !== undefined && name !== '') patterns.set(name, pattern);
-}
-
-/** The syntax of a text, with types or without. */
-export function treeOf(text: string): SyntaxNode {
-  try {
-    return syntaxOf(text, 'file.ts');
-  } catch {
-    return syntaxOf(text, 'file.js');
-  }
 }
 
 function look(node: SyntaxNode, required: Required): void {

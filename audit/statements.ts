@@ -7,7 +7,7 @@ const READS = /^\s*(?:select|with|values|table)\b/i;
 const ANY = /(?:^|\.)(?:\$?(?:query|execute|exec|run|raw|unsafe|sql|all|one|none|any|get|begin)\w*|neon|postgres)$/i;
 
 /** The text of a statement that is called: a text, a template, or an object that has one; `null` where it is none. */
-function statementIn([first]: readonly unknown[]): string | null {
+export function statementIn([first]: readonly unknown[]): string | null {
   if (typeof first === 'string') return first;
   if (Array.isArray(first) && 'raw' in first) return first.join('?');
   const text: unknown =

@@ -5,7 +5,7 @@ import type { Parameter } from './parameter.js';
 import type { SourceFile } from './shapes.js';
 import type { Trial } from './trial.js';
 import { LOOKS_FOR } from './unknown.js';
-import { IS_USED } from './value-names.js';
+import { isUsed } from './value-names.js';
 
 /** Enough of whatever is counted. */
 const ENOUGH = 1_000;
@@ -211,7 +211,7 @@ function sampleOf(
     [];
   if (literal !== undefined) return literal;
   if (/\[\]$|^(?:Readonly)?Array</.test(type)) return [];
-  const number = isInstant(name) ? Date.parse(time) : IS_USED.test(name) ? 0 : ENOUGH;
+  const number = isInstant(name) ? Date.parse(time) : isUsed(name) ? 0 : ENOUGH;
   if (/^number\b/.test(type)) return number;
   if (/^boolean\b/.test(type)) return /active|enabled|open|valid|available|allowed/i.test(name);
   if (fields.length > 0) return Object.fromEntries(fields.map((it) => [it.name, sampleOf(it, text, time)]));

@@ -59,3 +59,12 @@ export function syntaxOf(text: string, name: string): SyntaxNode {
     );
   }
 }
+
+/** The syntax of a text, with types or without. */
+export function treeOf(text: string): SyntaxNode {
+  try {
+    return syntaxOf(text, 'file.ts');
+  } catch {
+    return syntaxOf(text, 'file.js');
+  }
+}

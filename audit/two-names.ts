@@ -1,6 +1,5 @@
 import type { Defect } from './defect.js';
-import { treeOf } from './required.js';
-import { isNode, part, parts, type SyntaxNode, visit } from './syntax.js';
+import { isNode, part, parts, type SyntaxNode, treeOf, visit } from './syntax.js';
 
 /** A lock that a function takes by a name, and a record that it looks up by the same name under it. */
 interface Lookup {
@@ -36,8 +35,9 @@ export function twoNames(texts: readonly string[]): Defect | null {
 function lookupsIn(text: string): Lookup[] {
   const found: Lookup[] = [];
   const said = (node: SyntaxNode): string => text.slice(node.start, node.end);
-  const takers = takersIn(text);
-  visit(treeOf(text), (node) => {
+  const tree = treeOf(text);
+  const takers = takersIn(tree, said);
+  visit(tree, (node) => {
     if (!FUNCTION.test(node.type)) return;
     const locks: { readonly lock: string; readonly by: string }[] = [];
     const looks: Omit<Lookup, 'lock'>[] = [];
@@ -69,16 +69,11 @@ function calleeOf(node: SyntaxNode): string {
 const SETS_NEW = /\bset\([^;]*\bnx\b/i;
 
 /** The functions of a file that take its lock, by what they do. */
-function takersIn(text: string): ReadonlySet<string> {
+function takersIn(tree: SyntaxNode, said: (node: SyntaxNode) => string): ReadonlySet<string> {
   const takers = new Set<string>();
-  visit(treeOf(text), (node) => {
+  visit(tree, (node) => {
     const name = part(node, 'id')?.name;
-    if (
-      node.type === 'FunctionDeclaration' &&
-      typeof name === 'string' &&
-      SETS_NEW.test(text.slice(node.start, node.end))
-    )
-      takers.add(name);
+    if (node.type === 'FunctionDeclaration' && typeof name === 'string' && SETS_NEW.test(said(node))) takers.add(name);
   });
   return takers;
 }

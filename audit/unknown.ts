@@ -2,7 +2,6 @@ import { current } from '../libraries/runtime/owner.js';
 import { decorates } from './classes.js';
 import { formFor } from './forms.js';
 import { becomesOf, firstOf, handlerIn, keep, listens } from './handed-functions.js';
-import { noteMade } from './late-safe.js';
 import type { Parameter } from './parameter.js';
 import type { CheckedType } from './required.js';
 import { isSignature } from './signatures.js';
@@ -164,24 +163,29 @@ export function unknownValue(
   return made;
 }
 
-/** What is made, with what it is made of, and with what is handed over for later by that. */
+/** Of objects of which nothing is known: by which name their class was found, and what they were made of. */
+const MADE = new WeakMap<object, { readonly path: string; readonly told: readonly unknown[] }>();
+
+/** What an object was made of, of which nothing is known: `new UpdateCommand({ … })`; `undefined` for everything else. */
+export function madeOf(value: unknown): { readonly path: string; readonly told: readonly unknown[] } | undefined {
+  return MADE.get(Object(value) as object);
+}
+
+/** The same object, with what it is made of noted, and with what that hands over for later. */
 function noted(path: string, told: readonly unknown[], made: unknown): object {
   const handler = handlerIn(told.filter((it) => !isUnknown(it)));
   if (handler !== undefined) keep(path, handler);
-  noteMade(made as object, told);
-  const [, first = '', rest = ''] = /(?:^|\.)(\w)(\w*)Command$/.exec(path) ?? [];
-  if (first !== '') NAME_OF.set(made as object, first.toLowerCase() + rest);
+  MADE.set(made as object, { path, told });
   return made as object;
 }
 
-/** What an object of a class is called of which nothing is known, by that: `headObject` of a `HeadObjectCommand`. */
-const NAME_OF = new WeakMap<object, string>();
 const IS_HEAD = /\.headObject$/;
 
-/** The name of a call that sends a command: `s3.putObject`; `null` for every other one. */
+/** The name of a call that sends a command: `s3.headObject` of a `HeadObjectCommand`; `null` for every other one. */
 function commandIn(path: string, [first]: readonly unknown[]): string | null {
-  const name = /(?:^|\.)send$/.test(path) && isUnknown(first) ? NAME_OF.get(first as object) : undefined;
-  return name === undefined ? null : path.replace(/send$/, name);
+  if (!/(?:^|\.)send$/.test(path)) return null;
+  const [, initial, rest = ''] = /(?:^|\.)(\w)(\w*)Command$/.exec(madeOf(first)?.path ?? '') ?? [];
+  return initial === undefined ? null : path.replace(/send$/, initial.toLowerCase() + rest);
 }
 
 /** Tasks that have looked for something. */

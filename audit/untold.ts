@@ -3,9 +3,9 @@ import type { Fault } from '../scenarios/index.js';
 import { isWork } from './called.js';
 import type { Defect } from './defect.js';
 import { refusesLate } from './fences.js';
-import { isSafeLate } from './late-safe.js';
+import { isHarmful } from './late-safe.js';
 import { overtakenOf } from './leaders.js';
-import { GOES_ON, LEADS_ON, LEADS_OVERRUN, STOPS_EXTENDING } from './loss-defects.js';
+import { GOES_ON, IGNORES_REFUSAL, LEADS_TOO_LONG, STOPS_EXTENDING } from './loss-defects.js';
 import { type Attempt, calm, cutOff, heldNow, REST_MS, rehearse, use } from './rehearsal.js';
 import type { Runnable } from './subject.js';
 import { signalsIn } from './unknown.js';
@@ -47,7 +47,7 @@ export interface Untold {
   /** It goes on as the leader where it cannot extend its lock and another leads. */
   readonly leadsOn: boolean;
   /** The same where its renewal is refused after a pause. */
-  readonly leadsOverrun: boolean;
+  readonly ignoresRefusal: boolean;
 }
 
 /**
@@ -57,17 +57,17 @@ export interface Untold {
  */
 export async function untoldOf(subject: Runnable, loops: boolean): Promise<Untold> {
   const { bench, how } = subject;
-  const { leadsOverrun, renewsAny } = await overtakenOf(subject);
+  const { ignoresRefusal, renewsAny } = await overtakenOf(subject);
   const none = {
     goesOnUntold: false,
     extendsAny: renewsAny,
     stopsExtending: false,
     revivesUntold: false,
     leadsOn: false,
-    leadsOverrun,
+    ignoresRefusal,
   };
   const ttlMs = how.fixedTtlMs;
-  if (leadsOverrun || renewsAny !== null) return none;
+  if (ignoresRefusal || renewsAny !== null) return none;
   if (how.plan.use !== 'handler' || ttlMs === null || refusesLate(bench) || (loops && !how.releases)) return none;
   if (loops) return { ...none, leadsOn: await leadsOn(subject, ttlMs) };
   const kept = await worked(subject, ttlMs, 'none');
@@ -195,7 +195,7 @@ async function worked(
     const isWithin = within !== undefined && openNow() === within;
     if (isWithin) return;
     later.push(name);
-    isHarm ||= isWork(name) && !isSafeLate(given);
+    isHarm ||= isHarmful(name, given);
   };
   const ways = { naturally: true, heard, takes, elements: 2 };
   const attempts = await rehearse(bench, hosts, how, { ...schedule, faults: faults[trouble] }, ways);
@@ -203,11 +203,11 @@ async function worked(
 }
 
 /** What is wrong with how a function that does its own work keeps its lock. */
-export function untoldDefects({ goesOnUntold, leadsOn, leadsOverrun, stopsExtending }: Untold): Defect[] {
+export function untoldDefects({ goesOnUntold, leadsOn, ignoresRefusal, stopsExtending }: Untold): Defect[] {
   const told = [
     [goesOnUntold, GOES_ON],
-    [leadsOn, LEADS_ON],
-    [leadsOverrun, LEADS_OVERRUN],
+    [leadsOn, LEADS_TOO_LONG],
+    [ignoresRefusal, IGNORES_REFUSAL],
     [stopsExtending, STOPS_EXTENDING],
   ] as const;
   return told.filter(([isSo]) => isSo).map(([, defect]) => defect);

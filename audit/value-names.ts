@@ -15,8 +15,16 @@ const IS_QUANTITY =
   /^(?:amount|count|total|cents|price|qty|quantity|points|micros|balance|version|stock|size)$|(?:Amount|Cents|Micros|Count|Total|Points|Price|Balance)$/;
 
 /** How much of something has been used, or how much of something there is that stands in the way. */
-export const IS_USED: RegExp =
-  /^(?:uses|used|spent|taken|sold|booked|reserved|redeemed|attempts?|tries|retries|failures|offset|cursor|n|cnt|overlaps|conflicts)$|_(?:used|taken|sold|booked|reserved)(?:_|$)|[a-z](?:Used|Taken|Sold|Booked|Reserved)$/;
+const USED =
+  /^(?:uses|used|spent|taken|sold|booked|reserved|redeemed|attempts?|tries|retries|failures|offset|cursor|n|cnt|overlaps|conflicts)$/i;
+/** The same as a part of a name: `lane_used_cm`, `seatsSold`. */
+const OF_USED = /_(?:used|taken|sold|booked|reserved)(?:_|$)|[a-z](?:Used|Taken|Sold|Booked|Reserved)$/;
+
+/** Whether a property says how much has been used, by its name. */
+export function isUsed(name: string): boolean {
+  return USED.test(name) || OF_USED.test(name);
+}
+
 /** What counts what stands in the way. */
 export const COUNTS_THEM: RegExp = /(?:^|\.)count(?:Documents)?$/;
 
@@ -31,12 +39,12 @@ const NO_LIMIT = 1_000;
 
 /** Whether a property reads as a number where it is a part of a text, by its name. */
 export function isQuantity(name: string): boolean {
-  return IS_QUANTITY.test(name) || IS_USED.test(name) || IS_LIMIT.test(name);
+  return IS_QUANTITY.test(name) || isUsed(name) || IS_LIMIT.test(name);
 }
 
 /** What a property is as a number, by its name. */
 export function countOf(name: string, number: number): number {
-  if (IS_USED.test(name)) return number === 1 ? 0 : number;
-  if (IS_END.test(name)) return (current.owner?.wallMs() ?? Date.now()) + LATER_MS;
+  if (isUsed(name)) return number === 1 ? 0 : number;
+  if (IS_END.test(name)) return (current.owner?.wallMs() ?? 0) + LATER_MS;
   return IS_LIMIT.test(name) ? NO_LIMIT * number : number;
 }
