@@ -47,16 +47,16 @@ function ofNext(): Module {
 /** What gives the function that it is handed. */
 const SAME = /^(?:fastify-plugin|express-async-handler)$/;
 
-/**
- * What a package may be for, by its name, whose functions have to be its own: locks and their clients, tokens, times, and what calls
- * functions or checks values. One that is not installed, and is for something else, is stood for.
- */
-const NEEDED =
-  /redis|valkey|keydb|dragonfly|upstash|\bkv\b|lock|mutex|semaphore|lease|leader|elect|sync|concurren|queue|limit|throttl|debounc|id\b|uuid|nano|cuid|token|nonce|random|hash|crypt|time|date|day|moment|\bms\b|duration|retr(?:y|i)|poll|async|promise|\bp-|lodash|underscore|ramda|remeda|rxjs|effect|fp-ts|zod|yup|joi|ajv|typebox|valibot|valid|schema|config|env|url|json|util/i;
-
+/** What something is for, by its name, whose functions have to be its own: locks and their clients, tokens, times, and what calls functions. */
+const OWN =
+  'redis|valkey|keydb|dragonfly|upstash|\\bkv\\b|lock|mutex|semaphore|lease|leader|elect|sync|concurren|limit|throttl|debounc|token|nonce|random|time|moment|duration|retr(?:y|i)|poll|async|promise|config|env\\b|util';
+/** The same of a package, which may check values, too. One that is not installed, and is for something else, is stood for. */
+const NEEDED = new RegExp(
+  `${OWN}|queue|id\\b|uuid|nano|cuid|hash|crypt|date|day|\\bms\\b|\\bp-|lodash|underscore|ramda|remeda|rxjs|effect|fp-ts|zod|yup|joi|ajv|typebox|valid|schema|url|json`,
+  'i',
+);
 /** The same of a file beside the one that is audited. */
-const NEEDED_OF_FILES =
-  /redis|valkey|keydb|dragonfly|upstash|\bkv\b|lock|mutex|semaphore|lease|leader|elect|sync|concurren|limit|throttl|debounc|token|nonce|random|time|moment|duration|retr(?:y|i)|poll|async|promise|sleep|delay|config|env\b|const|util|helper|common|shared/i;
+const NEEDED_OF_FILES = new RegExp(`${OWN}|sleep|delay|const|helper|common|shared`, 'i');
 
 type Module = Readonly<Record<string, unknown>>;
 

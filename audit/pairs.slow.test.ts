@@ -4,7 +4,7 @@ import { idsOf } from './testing/audited.js';
 const UNLOCK = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
 
 /** A name that is made of both sides. */
-const OF_BOTH = '`transfer:$' + "{[from, to].sort().join(':')}`";
+const OF_BOTH = `\`transfer:\${[from, to].sort().join(':')}\``;
 
 /** Moves an amount under a lock of this name. */
 const transfer = (key: string, sets: string): string => `

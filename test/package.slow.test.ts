@@ -88,12 +88,16 @@ describe('the packed tarball', () => {
   });
 
   it('is small, and has neither tests nor benchmarks of this repository', () => {
-    expect(packed.size).toBeLessThan(1_420_000);
-    expect(packed.unpackedSize).toBeLessThan(5_050_000);
+    expect(packed.size).toBeLessThan(1_400_000);
+    expect(packed.unpackedSize).toBeLessThan(5_000_000);
     const needless = packed.files.filter(({ path }) =>
       /^(?!examples\/).*\.test\.|\/testing\/|^dist\/bench|tsbuildinfo|\.map$/.test(path),
     );
     expect(needless).toEqual([]);
+    const plain = join(folder, 'package');
+    const modules = packed.files.filter(({ path }) => /^dist\/.*\.js$/.test(path));
+    const ofTypes = modules.filter(({ path }) => /^export \{\s*\};\s*$/.test(readFileSync(join(plain, path), 'utf8')));
+    expect(ofTypes).toEqual([]);
   });
 
   it('brings the lock, of the same version', () => {
