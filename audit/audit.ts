@@ -32,7 +32,6 @@ import { type AuditPlan, type AuditResult, CLIENT_KINDS, type ClientKind, type F
 import { pathsIn } from './routes.js';
 import { type Failing, type Searched, searchAudit } from './search.js';
 import { signatureFor } from './signatures.js';
-import { noteStorages } from './storages.js';
 import { bodyIn, filesIn } from './stored.js';
 import type { Subject } from './subject.js';
 import { understoodIn } from './telling.js';
@@ -73,7 +72,6 @@ export async function auditFile(
   install();
   await loadLua();
   const unmute = mute();
-  const turnOff = noteStorages();
   const before = { ...process.env };
   try {
     return await audited(plan, tell, isStopped);
@@ -82,7 +80,6 @@ export async function auditFile(
     throw new InputError(reasonOf(error, plan.path) ?? error.message, { cause: error });
   } finally {
     unmute();
-    turnOff();
     for (const name of Object.keys(process.env)) if (!Object.hasOwn(before, name)) delete process.env[name];
     Object.assign(process.env, before);
   }

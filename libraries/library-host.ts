@@ -37,6 +37,7 @@ import { type Meaning, meaningOf } from './redis/meaning.js';
 import { RemoteCommands } from './redis/remote.js';
 import { saidBy } from './redis/said.js';
 import { as, current, type OwnedTimer } from './runtime/owner.js';
+import { withoutStack } from './runtime/without-stack.js';
 import type { LibraryProcess, Session } from './session.js';
 
 /** What `Date.now()` shows when a wall clock shows nothing, ms: 2033-05-18, which no native clock shows today. */
@@ -47,9 +48,6 @@ const MOST_READINGS = 100_000;
 
 /** Timers of at most this, µs, are no pause: Node makes it of a delay of 0. */
 const NO_PAUSE_US = 1_000;
-
-/** Each process is alone in a container: all of them have this number, and so has what comes in the place of one that died. */
-const PID = 1;
 
 const NO_VOTES: Tally = { yes: NO_NODES, no: NO_NODES, failed: NO_NODES };
 
@@ -88,8 +86,9 @@ export abstract class LibraryHost extends ClientProcess implements LibraryProces
 
   // ——— what the dispatchers ask ———
 
+  /** Each process is alone in a container: all of them have this number, and so has what comes in the place of one that died. */
   get pid(): number {
-    return PID;
+    return 1;
   }
 
   wallMs(): number {
@@ -156,7 +155,7 @@ export abstract class LibraryHost extends ClientProcess implements LibraryProces
   }
 
   /**
-   * Asks library code something that nothing follows from; it reads the clocks of this process.
+   * Asks library code something that nothing follows from; it reads the clocks of this process. Errors get no stack.
    *
    * @param at - What they show: as if nothing happened until then. Default now.
    */
@@ -164,7 +163,7 @@ export abstract class LibraryHost extends ClientProcess implements LibraryProces
     this.readBefore = this.readings;
     this.shown = at;
     try {
-      return as(this, read);
+      return withoutStack(() => as(this, read));
     } finally {
       this.shown = null;
     }

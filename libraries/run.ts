@@ -20,6 +20,7 @@ import { drainAtOnce, drainByImmediates } from './runtime/drain.js';
 import { keepExitCode } from './runtime/exits.js';
 import { install } from './runtime/install.js';
 import { as, current } from './runtime/owner.js';
+import { noteStorages } from './runtime/storages.js';
 import { watchdog } from './runtime/watchdog.js';
 import type { OpenCall } from './seen.js';
 import { type LibraryProcess, type LockFactory, Session, type Uncaught } from './session.js';
@@ -114,7 +115,12 @@ class Running {
     this.fill();
     if (this.world.setup.cluster.clocks.some(({ ratePpm }) => ratePpm !== 0)) this.monitors.clocksDiffer();
     const { seen, origins } = this.session;
-    const restore = [this.restoreExitCode, catchErrors('unhandledRejection'), catchErrors('uncaughtException')];
+    const restore = [
+      this.restoreExitCode,
+      noteStorages(),
+      catchErrors('unhandledRejection'),
+      catchErrors('uncaughtException'),
+    ];
     // The connections of `nodes` send at once.
     if (seen.sockets) origins?.start();
     return () => {

@@ -1,5 +1,5 @@
-/** Makes an error that has no stack: it would be the host's own, and take most of the time that the error takes. */
-export function withoutStack<T extends Error>(make: () => T): T {
+/** Calls what makes errors whose stacks nobody reads: a stack takes most of the time that an error takes. */
+export function withoutStack<T>(make: () => T): T {
   const limit = Error.stackTraceLimit;
   Error.stackTraceLimit = 0;
   try {

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { expect, it } from 'vitest';
-import { as, type ProcessContext } from '../libraries/runtime/owner.js';
+import { as, type ProcessContext } from './owner.js';
 import { noteStorages } from './storages.js';
 
 /** A simulated process, of which nothing is asked. */
@@ -17,7 +17,10 @@ it.each([
   ];
   before.enterWith('before');
   const turnOff = noteStorages();
-  as(PROCESS, () => use(own));
+  as(PROCESS, () => {
+    use(own);
+    before.run('in a process', () => {});
+  });
   own.enterWith('used');
   beside.enterWith('beside');
   expect(own.getStore()).toBe('used');
