@@ -176,7 +176,15 @@ async function firstUnderstood(
   for (const kind of kinds) {
     try {
       const clients = await loadClient(kind, program.path, program.texts);
-      const bench: Bench = { program, wire: new Wire(), clients, scripts: new Map(), stored: [], finds: true };
+      const bench: Bench = {
+        program,
+        wire: new Wire(),
+        clients,
+        scripts: new Map(),
+        stored: [],
+        finds: true,
+        passed: new Set(),
+      };
       return [bench, await understand(bench, hints)];
     } catch (error) {
       problem ??= error;

@@ -7,10 +7,11 @@ import { staleStore } from './handed-store.js';
 import { sentWhileHeld } from './leavings.js';
 import type { Bench } from './load.js';
 import { oppositeCalls } from './opposite.js';
-import { locksPair } from './pairs.js';
+import { ofTransfer } from './pairs.js';
 import { partDefect } from './parts.js';
+import { withPassed } from './passing.js';
 import { nameOfPlan, type Plan, type Understood, whereOf } from './plan.js';
-import { CALL_TTL_MS, CONNECTED_MS, GAP_MS, type Played, played } from './played.js';
+import { CALL_TTL_MS, CONNECTED_MS, GAP_MS, namesInLock, type Played, played } from './played.js';
 import { type Attempt, calm, delayed, REST_MS, rehearse, use } from './rehearsal.js';
 import { looksOnlyBefore } from './repeats.js';
 import type { Said } from './said.js';
@@ -54,40 +55,51 @@ const LATE_SHARE = 0.4;
 /** What is wrong with what exported functions do of their own work under locks. */
 export async function functionDefects(subject: Runnable, plans: readonly Plan[]): Promise<readonly Defect[]> {
   const { nodes, admits, counts } = subject.how;
-  if (nodes > 1 || admits > 1 || counts) return [];
+  if (admits > 1 || counts) return [];
   const functions = functionsIn(plans, subject.how.plan);
   // What looks like work that it is handed may be a part of its own.
   const handed = plans.filter(({ use }) => use === 'with').map((it): Plan => ({ ...it, use: 'handler' }));
   const named = twoNames(subject.bench.program.texts);
   const found = [
-    ...(functions.length > 1 ? await lostChanges(subject, functions) : []),
+    ...(nodes === 1 && functions.length > 1 ? await lostChanges(subject, functions) : []),
     ...(named === null ? [] : [named]),
   ];
   for (const plan of functions) {
     const own = await withData(subject, plan);
-    const two = await twoProcesses(own, plan);
-    const defect =
-      (two === null || isOfTimer(own, plan) ? null : await ofTwoCalls(two)) ??
-      (await uncommitted(own, plan)) ??
-      (await staleRead(own, plan)) ??
-      (await ofOtherCalls(own, plan)) ??
-      (await locksPair(own, plan)) ??
-      (await differsByCase(own, plan)) ??
-      (await sharesWatch(own, plan)) ??
-      (await oppositeCalls(own, plan)) ??
-      (await staleStore(own, plan)) ??
-      (await ttlDropped(own, plan)) ??
-      (await partDefect(own, plan)) ??
-      (await looksOnlyBefore({ ...own, how: { ...own.how, plan }, ttlMs: own.how.fixedTtlMs ?? 0 }));
+    const defect = nodes > 1 ? await ofOneCall(own, plan) : await ofCalls(own, plan);
     if (defect === null) continue;
     found.push({ ...defect, where: whereOf(subject.bench.program, plan) });
     break;
   }
-  for (const plan of functionsIn(handed, subject.how.plan)) {
+  for (const plan of nodes === 1 ? functionsIn(handed, subject.how.plan) : []) {
     const stale = await staleRead(await withData(subject, plan), plan);
     if (stale !== null) found.push({ ...stale, where: whereOf(subject.bench.program, plan) });
   }
   return found;
+}
+
+/** What is wrong with what calls of a function do, on whichever nodes its lock is. */
+async function ofOneCall(own: Runnable, plan: Plan): Promise<Defect | null> {
+  return (await uncommitted(own, plan)) ?? (await ofTransfer(own, plan)) ?? (await staleStore(own, plan));
+}
+
+/** The same where messages to the one node of its lock can be late. */
+async function ofCalls(own: Runnable, plan: Plan): Promise<Defect | null> {
+  const two = await twoProcesses(own, plan);
+  return (
+    (two === null || isOfTimer(own, plan) ? null : await ofTwoCalls(two)) ??
+    (await uncommitted(own, plan)) ??
+    (await staleRead(own, plan)) ??
+    (await ofOtherCalls(own, plan)) ??
+    (await ofTransfer(own, plan)) ??
+    (await differsByCase(own, plan)) ??
+    (await sharesWatch(own, plan)) ??
+    (await oppositeCalls(own, plan)) ??
+    (await staleStore(own, plan)) ??
+    (await ttlDropped(own, plan)) ??
+    (await partDefect(own, plan)) ??
+    (await looksOnlyBefore({ ...own, how: { ...own.how, plan }, ttlMs: own.how.fixedTtlMs ?? 0 }))
+  );
 }
 
 /** Whether nobody but a timer of the file calls a function: its calls follow each other. */
@@ -130,7 +142,7 @@ async function withData(subject: Runnable, plan: Plan): Promise<Runnable> {
     const again = await run(long);
     if (again?.trial?.isGranted === true) [own, alone] = [long, again];
   }
-  if (alone !== null) await withStored(bench, alone, () => run(own));
+  if (alone !== null) await withPassed(bench, await withStored(bench, alone, () => run(own)), () => run(own));
   return own;
 }
 
@@ -293,16 +305,6 @@ async function ofOtherCalls(subject: Runnable, plan: Plan): Promise<Defect | nul
     return keyTooNarrow(nameOfPlan(plan), key, locks, more);
   }
   return null;
-}
-
-/** Of these names, those after which the lock is named; none where it has another name in each call. */
-async function namesInLock(subject: Runnable, plan: Plan, names: readonly string[]): Promise<readonly string[]> {
-  const calls = [[], [], ...names.map((it) => [it])].map((it, i) => ({
-    plan: { ...plan, differs: new Set(it) },
-    atMs: 10 + i,
-  }));
-  const [key, same, ...others] = (await played(subject, calls)).map((it) => it?.trial?.key);
-  return names.filter((_, i) => same === key && others[i] !== key);
 }
 
 /** What a function does under its lock, where it takes one and uses values there: in two calls, as the first may find none. */

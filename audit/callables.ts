@@ -9,6 +9,11 @@ import { isUnknown } from './unknown.js';
 /** Something that can be called. */
 export type Callable = (...given: readonly unknown[]) => unknown;
 
+/** Whether it is written with `async`. */
+export function isAsync(it: Callable): boolean {
+  return Object.prototype.toString.call(it) === '[object AsyncFunction]';
+}
+
 /** How functions of the lock's author look, found by what they are at run time. */
 export class Shapes {
   private readonly known: readonly Shape[];

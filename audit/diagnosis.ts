@@ -190,7 +190,7 @@ function errorDefects({ how, seen }: Pick<FoundLock, 'how' | 'seen'>): Defect[] 
       id: isOne ? 'fails-open-on-error' : 'no-majority',
       sentence: isOne
         ? `its work goes on without the lock where ${isAsked ? 'Redis cannot be reached or a command fails' : 'it has no connection to Redis: nothing asks for the key'}: two processes that both fail to ask both work`
-        : `it takes ${Math.floor(nodes / 2)} of ${nodes} nodes for enough, which is no majority: two processes can both have the lock`,
+        : `it takes ${Math.floor(nodes / 2)} of ${nodes} nodes for enough where it reaches no more, which is no majority of all nodes: two processes that reach different ones both have the lock`,
       fix: isOne
         ? 'do no work where the lock could not be asked for: throw'
         : 'ask for more than half of all nodes, whether they answer or not',

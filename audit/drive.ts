@@ -3,8 +3,9 @@ import { LockOverError, type MakeLock } from '../libraries/lock-under-test.js';
 import type { NodeAddress } from '../libraries/net/addresses.js';
 import { current, type ProcessContext } from '../libraries/runtime/owner.js';
 import { callOf, type Target, takesCallback } from './call.js';
-import type { Callable } from './callables.js';
+import { type Callable, isAsync } from './callables.js';
 import { isOwnWork } from './cases.js';
+import { conditions } from './conditions.js';
 import { environmentFor } from './environment.js';
 import { exportsOf, insideOf } from './evaluation.js';
 import { formed } from './forms.js';
@@ -13,8 +14,8 @@ import { answerOf, beliefOf, comparedBeliefOf, type HeldByFile, isLike, isRefusa
 import { type Bench, beginIn, follow, type Loaded, loadIn, methodOf } from './load.js';
 import { getsLock, stopped } from './own-work.js';
 import { type Plan, type Step, saysWhether, takerIn, type Understood } from './plan.js';
-import { noteStatus, responseOf } from './response.js';
-import { namesResource, roleOf } from './roles.js';
+import { answered, noteStatus, responseOf } from './response.js';
+import { isResponse, namesResource, roleOf } from './roles.js';
 import { type Trial, usable } from './trial.js';
 import { calls } from './unknown.js';
 import { enter } from './work.js';
@@ -44,6 +45,7 @@ export function lockMaker(bench: Bench, how: Understood, planOf: (process: strin
     const process = current.owner;
     if (process === null) throw new Error('a lock is made outside of its process');
     calls.finds = bench.finds;
+    conditions.passed = bench.passed;
     const own = addresses.slice(0, how.nodes) as [NodeAddress, ...NodeAddress[]];
     if (how.isOpen && how.nodes > 1)
       Object.assign(globalThis.process.env, environmentFor(bench.program.sources, own.length));
@@ -160,7 +162,9 @@ class LockUser {
     if (worksItself) {
       const stop = new AbortController();
       const response = responseOf();
-      const done = callOf(taker, { ...acquiring, response: response.it, stop: stop.signal });
+      const call = (): Promise<unknown> => callOf(taker, { ...acquiring, response: response.it, stop: stop.signal });
+      const isLeft = !isAsync(taker.it) && taker.parameters.some(isResponse);
+      const done = isLeft ? answered(call, response) : call();
       noteStatus(trial, done, response);
       trial.loops = taker.parameters.some((it) => roleOf(it) === 'signal' && !it.isOptional);
       return this.worksItself(trial, done, done, stop);

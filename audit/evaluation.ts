@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module';
 import { dirname } from 'node:path';
+import { FIRES, fires } from './conditions.js';
 import { LATCH, noteLatch } from './latches.js';
 import { NATIVES } from './natives.js';
 import type { SourceFile } from './shapes.js';
@@ -81,6 +82,7 @@ export const PARAMETERS: string[] = [
   'console',
   'process',
   LATCH,
+  FIRES,
   ...Object.keys(NATIVES),
 ];
 
@@ -121,6 +123,7 @@ export class Evaluation {
       SILENT,
       EXPORTS.test(file.source.text) ? PROCESS : scriptWith(file.given),
       noteLatch,
+      fires,
       ...Object.values(NATIVES),
     );
     const { [INSIDE]: inside } = outer;

@@ -16,6 +16,9 @@ const KEEPS =
 const OF_ITSELF =
   /^(?:error|close|end|finish|connect|disconnect|ready|reconnecting|exit|abort|data|drain|warning|failed|completed|stalled|progress|drained|active|SIG\w+|(?:before|un)\w+)$/;
 
+/** Events of a program that begins: `app.addHook('onReady', connect)`. */
+const BEGINS = /^(?:onReady|preReady|onListen)$/;
+
 /** The name of the first parameter of a function. */
 const FIRST = /^(?:async\s*)?(?:function\s*[\w$]*\s*)?\(?\s*([\w$]*)/;
 
@@ -37,7 +40,7 @@ export function becomesOf(
 ): Handed {
   const first = firstOf(it);
   if (/^_?(?:e|er|err|error|ex|\w*Err|\w*Error)$/.test(first)) return given.at(-1) === it ? 'called-back' : null;
-  if (RUNS.test(path)) return 'run';
+  if (RUNS.test(path) || given.some((one) => typeof one === 'string' && BEGINS.test(one))) return 'run';
   const isEvent = given.some((one) => typeof one === 'string' && OF_ITSELF.test(one));
   // Only options may follow it.
   const isLast = given.slice(given.lastIndexOf(it) + 1).every((one) => typeof one === 'object');

@@ -19,9 +19,11 @@ const VALUES = [1_000, 2_000] as const;
 /** A text that begins with one of them. */
 const IS_ADDED = new RegExp(`^(?:${VALUES.join('|')})\\D`);
 
-/** What a call is made of: of a transaction, that is its store. */
+/** What a call is made of: of a transaction, or of a connection that a pool gives, that is its store. */
 function storeOf(name: string): string {
-  return ownerOf(name).replace(/^(?:tx|trx|transaction|session|em)\b/, '');
+  return ownerOf(name)
+    .replace(/^(?:tx|trx|transaction|session|em)\b/, '')
+    .replace(/\.(?:connect|getConnection|reserve)\.$/, '.');
 }
 
 /** What it calls to change a store gives no value of it. */

@@ -32,6 +32,8 @@ export interface Bench {
   stored: Stored;
   /** What its functions look for elsewhere is found, or all but the first. It is, unless they do more work without. */
   finds: boolean | 'later';
+  /** The conditions that are passed over on which it would leave its functions. None, unless the lock does more without. */
+  passed: ReadonlySet<string>;
 }
 
 /** The text of a command that is a script, by its SHA-1 too. */

@@ -27,6 +27,7 @@ export const FINDING_TITLES: Readonly<Record<string, string>> = {
   'keeps-late-grant': 'An acquisition that has given up gets the lock later, and keeps it.',
   'kept-on-error': 'It keeps its key when the work throws.',
   'key-of-pair': 'Its lock is named after two things together, each of which it changes.',
+  'key-of-side': 'Its lock is named after one of two things, each of which it changes.',
   'late-extension': 'It extends its key for the first time when that has expired.',
   leak: 'It leaves a key behind that nobody has any use for.',
   'leaves-key': 'It leaves a key behind after its release, or after an attempt that failed.',

@@ -6,6 +6,9 @@ const UNLOCK = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call(
 /** A name that is made of both sides. */
 const OF_BOTH = `\`transfer:\${[from, to].sort().join(':')}\``;
 
+/** The same of one side. */
+const OF_ONE = `\`account:\${from}\``;
+
 /** Moves an amount under a lock of this name. */
 const transfer = (key: string, sets: string): string => `
 import { randomUUID } from 'node:crypto';
@@ -36,4 +39,10 @@ it('finds a lock that is named after both sides of a transfer together', async (
 it('finds nothing where one lock is for all, or each side is changed by one atomic statement', async () => {
   expect(await idsOf(transfer("'transfers'", '$2'))).toEqual([]);
   expect(await idsOf(transfer(OF_BOTH, 'balance + $2'))).toEqual([]);
+});
+
+it('finds a lock that is named after one side of a transfer, and nothing where the database guards the other', async () => {
+  const ofOne = transfer(OF_ONE, '$2');
+  expect(await idsOf(ofOne)).toEqual(['key-of-side']);
+  expect(await idsOf(ofOne.replace('= ANY($1)', '= ANY($1) FOR UPDATE'))).toEqual([]);
 });

@@ -1,6 +1,6 @@
 import type { Defect } from './defect.js';
 import { nameOfPlan, type Plan } from './plan.js';
-import { played } from './played.js';
+import { namesInLock, played } from './played.js';
 import type { Runnable } from './subject.js';
 
 const ONE = 'from|source|src|sender|payer|debtor|debit';
@@ -14,11 +14,16 @@ const CHANGES = /(?:^|\.)(?:update|save|set|put)\w*(?: |$)/i;
 /** What a record has is changed by a number, in the database. */
 const ADDS = /\b(\w+)\s*=\s*(?:\w+\.)?\1\s*[-+]|\b(?:in|de)crement\b|\$inc\b/i;
 
+/** What is wrong with the name of the lock of a transfer. */
+export async function ofTransfer(subject: Runnable, plan: Plan): Promise<Defect | null> {
+  return (await locksPair(subject, plan)) ?? (await locksOneSide(subject, plan));
+}
+
 /**
  * What is wrong where the lock of a transfer is named after both sides together, and each of them is changed under it by what was read:
  * a transfer between one of them and a third takes another lock.
  */
-export async function locksPair(subject: Runnable, plan: Plan): Promise<Defect | null> {
+async function locksPair(subject: Runnable, plan: Plan): Promise<Defect | null> {
   const { texts } = subject.bench.program;
   if (!texts.some((it) => OF_BOTH.test(it)) || texts.some((it) => ADDS.test(it))) return null;
   const [alone] = await played(subject, [{ plan, atMs: 10 }]);
@@ -28,6 +33,69 @@ export async function locksPair(subject: Runnable, plan: Plan): Promise<Defect |
   const isTwice = changes.some((it, i) => changes.indexOf(it) < i);
   return isTwice ? { ...OF_PAIR, sentence: `${nameOfPlan(plan)} ${OF_PAIR.sentence}` } : null;
 }
+
+/** A number that is taken from one record, and added to another: `source.cents -= amount; target.cents += amount`. */
+const MOVES =
+  /\b(\w+)\.(\w+)\s*(?:-=|=\s*\1\.\2\s*-)[\s\S]{0,200}?\b(?!\1\b)(\w+)\.\2\s*(?:\+=|=\s*\3\.\2\s*\+)|\b(\w+)\.(\w+)\s*-\s*\w+[\s\S]{0,300}?\b(?!\4\b)\w+\.\5\s*\+/;
+/** What keeps others from the records besides: locks, isolation and versions of the database. */
+const GUARDS = /for update|pessimistic|serializable|\bversion\b|optimistic/i;
+const [IS_ONE, IS_OTHER] = [ONE, OTHER].map((it) => new RegExp(String.raw`^(?:${it})(?:_?[A-Z]\w*|_\w+)?$`)) as [
+  RegExp,
+  RegExp,
+];
+
+/** A name of a key that is made of one thing: `account:${from}`, and both sides as a function takes them: `{ from, to }`. */
+const OF_ONE = /`[\w:{}-]*:[\w:{}-]*\$\{\s*(?:\w+\.)*(\w+)\s*\}[\w:{}-]*`/g;
+const SIDES = new RegExp(
+  String.raw`[{(,]\s*((?:${ONE})(?:_?[A-Z]\w*|_\w+)?)(?:\s*:\s*\w+)?\s*,\s*((?:${OTHER})(?:_?[A-Z]\w*|_\w+)?)\b`,
+);
+
+/** The side of a transfer after which keys are named, and the other one, as files say. */
+function sidesIn(texts: readonly string[]): readonly [string, string] | null {
+  const [, one, other] = texts.map((it) => SIDES.exec(it)).find((it) => it !== null) ?? [];
+  if (one === undefined || other === undefined) return null;
+  const named = texts.flatMap((it) => [...it.matchAll(OF_ONE)].map(([, name = '']) => name));
+  if (named.includes(one) === named.includes(other)) return null;
+  return named.includes(one) ? [one, other] : [other, one];
+}
+
+/** The same, as calls show in which one argument differs. */
+async function sidesBy(
+  subject: Runnable,
+  plan: Plan,
+  names: readonly string[],
+): Promise<readonly [string, string] | null> {
+  const [one, other] = [IS_ONE, IS_OTHER].map((is) => names.find((it) => is.test(it.replace(/^.*\./, ''))));
+  if (one === undefined || other === undefined) return null;
+  const [named, ...more] = await namesInLock(subject, plan, [one, other]);
+  return named === undefined || more.length > 0 ? null : [named, named === one ? other : one];
+}
+
+/**
+ * What is wrong where the lock of a transfer is named after one of its sides, and both are changed under it by what was read: a transfer
+ * that has the other side as its own takes another lock.
+ */
+async function locksOneSide(subject: Runnable, plan: Plan): Promise<Defect | null> {
+  const { texts } = subject.bench.program;
+  if (!texts.some((it) => MOVES.test(it)) || texts.some((it) => ADDS.test(it) || GUARDS.test(it))) return null;
+  const [alone] = await played(subject, [{ plan, atMs: 10 }]);
+  const { names = new Set<string>(), works = [], isGranted = false } = alone?.trial ?? {};
+  if (!isGranted || !works.some((it) => CHANGES.test(it))) return null;
+  const [named, left] = sidesIn(texts) ?? (await sidesBy(subject, plan, [...names])) ?? [];
+  if (named === undefined || left === undefined) return null;
+  return {
+    ...OF_SIDE,
+    sentence: `${nameOfPlan(plan)} names its lock after "${named}" alone, and changes under it what belongs to "${left}", too: two calls with the same "${left}" and another "${named}" have two keys and run at the same time, both read the same value, and one change is overwritten`,
+  };
+}
+
+const OF_SIDE: Omit<Defect, 'sentence'> = {
+  id: 'key-of-side',
+  fix: 'take one lock for each side, in one order (sorted), or change each by one atomic statement (SET balance = balance - ?)',
+  brings: [],
+  property: 'mutual-exclusion',
+  isShown: true,
+};
 
 const OF_PAIR: Defect = {
   id: 'key-of-pair',

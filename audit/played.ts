@@ -27,7 +27,7 @@ export async function played(
 ): Promise<Played> {
   const lastMs = Math.max(...calls.map(({ atMs }) => atMs));
   const schedule = calm(
-    1,
+    how.nodes,
     calls.map(({ atMs }) => [use(atMs, how.fixedTtlMs ?? CALL_TTL_MS, 1)]),
     (lastMs + REST_MS) * 1000,
   );
@@ -35,4 +35,14 @@ export async function played(
   const ways = { naturally: true, planOf };
   const attempts = await rehearse(bench, hosts, how, { ...schedule, faults: [...faults] }, ways);
   return calls.map((_, i) => attempts.find(({ client }) => client === `c${i + 1}`));
+}
+
+/** Of these names, those after which the lock is named; none where it has another name in each call. */
+export async function namesInLock(subject: Runnable, plan: Plan, names: readonly string[]): Promise<readonly string[]> {
+  const calls = [[], [], ...names.map((it) => [it])].map((it, i) => ({
+    plan: { ...plan, differs: new Set(it) },
+    atMs: 10 + i,
+  }));
+  const [key, same, ...others] = (await played(subject, calls)).map((it) => it?.trial?.key);
+  return names.filter((_, i) => same === key && others[i] !== key);
 }

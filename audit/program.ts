@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { compileFunction } from 'node:vm';
 import { createJiti, type Jiti } from 'jiti';
 import { InputError } from '../scenarios/input-error.js';
+import { withConditions } from './conditions.js';
 import {
   ARGUMENTS,
   type Evaluate,
@@ -119,7 +120,7 @@ export class Program {
   private compiledAs(awaits: boolean, path: string, { names, text }: SourceFile): Evaluate {
     const inside = names.map((it) => `get ${it}() { return ${it}; }`).join(', ');
     const source = this.jiti.transform({
-      source: withLatches(text, basename(path)),
+      source: withConditions(withLatches(text, basename(path)), basename(path)),
       filename: path,
       ts: !/\.[cm]?js$/.test(path),
       retainLines: true,
@@ -150,6 +151,9 @@ export class Program {
     const resolved = isBuiltin ? request : this.jiti.esmResolve(request, { parentURL: from, try: true });
     if (resolved === undefined) return this.targetOfMissing(request, from, name);
     const path = resolved.startsWith('file:') ? fileURLToPath(resolved) : resolved;
+    // What is not beside the file is looked for beside this one.
+    const isElsewhere = request.startsWith('.') && !path.startsWith(resolve(dirname(from), withoutEnd(request)));
+    if (isElsewhere) return this.targetOfMissing(request, from, name);
     const isShared = path.includes('/node_modules/') && !KEEPS_DRAWN.test(path);
     if (!isBuiltin && !isShared && /\.[cm]?[jt]sx?$/.test(path)) {
       await this.add(path);
@@ -217,6 +221,11 @@ const CLIENTS = /^(?:ioredis|iovalkey|redis|@redis\/client)$/;
 const BEGINS = /^(?:void )?\w+\(\)(?:\.catch\(|;?\s*$)/m;
 /** What it has begun has connected by then, and has handed over its handlers, ms of simulated time. */
 const BEGUN_MS = 100;
+
+/** What is asked for as `./lock.js` may be `./lock.ts`. */
+function withoutEnd(request: string): string {
+  return request.replace(/\.[cm]?[jt]sx?$/, '');
+}
 
 function requireOr(request: string, from: string, namespace: Exports): unknown {
   try {

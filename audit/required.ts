@@ -1,3 +1,4 @@
+import { leaves } from './conditions.js';
 import { formFor, periodFor } from './forms.js';
 import { part, parts, type SyntaxNode, treeOf, visit } from './syntax.js';
 import { nameOf } from './uses.js';
@@ -120,13 +121,6 @@ function look(node: SyntaxNode, required: Required): void {
 function noteThere(test: SyntaxNode, { there }: Required): void {
   const name = test.type === 'UnaryExpression' && test.operator === '!' ? lastIn(part(test, 'argument')) : null;
   if (name !== null) there.add(name);
-}
-
-/** Whether a statement ends with leaving its function or its loop. */
-function leaves(node: SyntaxNode | null): boolean {
-  if (node === null) return false;
-  if (node.type === 'BlockStatement') return leaves(parts(node, 'body').at(-1) ?? null);
-  return /^(?:Return|Throw|Continue|Break)Statement$/.test(node.type);
 }
 
 function leavesAtOnce(one: SyntaxNode): boolean {

@@ -26,6 +26,17 @@ export function noteStatus(
   done.then(note, note);
 }
 
+/** What handles a request, and does not wait for that, has answered within this, ms of simulated time. */
+const ANSWERED_MS = 15_000;
+
+/** What a handler returns; where that is nothing, when it has answered: `(req, res, next) => { handle(req, res).catch(next); }`. */
+export async function answered(call: () => Promise<unknown>, { ended, status }: ResponseStub): Promise<unknown> {
+  const returned = await call();
+  if (returned === undefined && status() === null)
+    await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, ANSWERED_MS))]);
+  return returned;
+}
+
 const SENDS: readonly string[] = ['end', 'json', 'send', 'sendStatus', 'redirect', 'sendFile', 'render'];
 
 const SETS_STATUS: readonly string[] = ['status', 'code', 'sendStatus', 'writeHead'];

@@ -1,4 +1,4 @@
-import { unknownValue } from './unknown.js';
+import { isUnknown, unknownValue } from './unknown.js';
 
 /*
  * Schemas that check what a request or the environment holds. The values of an audit are not those that they ask for: what does not pass
@@ -11,32 +11,48 @@ export const SCHEMAS: RegExp = /^(?:zod|zod\/v\d[\w-]*|@hono\/zod-openapi)$/;
 type Check = (value: unknown, ...more: readonly unknown[]) => unknown;
 
 /** What stands for each method of a schema that checks a value. */
-const CHECKS: Readonly<Record<string, (check: Check) => Check>> = {
+const CHECKS: Readonly<Record<string, (check: Check, schema: object) => Check>> = {
   parse:
-    (check) =>
+    (check, schema) =>
     (value, ...more) => {
       try {
         return check(value, ...more);
       } catch {
-        return value;
+        return partsOf(schema, value);
       }
     },
   parseAsync:
-    (check) =>
+    (check, schema) =>
     async (value, ...more) =>
-      Promise.resolve(check(value, ...more)).catch(() => value),
+      Promise.resolve(check(value, ...more)).catch(() => partsOf(schema, value)),
   safeParse:
-    (check) =>
+    (check, schema) =>
     (value, ...more) =>
-      passing(check(value, ...more), value),
+      passing(check(value, ...more), partsOf(schema, value)),
   safeParseAsync:
-    (check) =>
+    (check, schema) =>
     async (value, ...more) =>
-      passing(await check(value, ...more), value),
+      passing(await check(value, ...more), partsOf(schema, value)),
 };
 
 function passing(result: unknown, value: unknown): unknown {
   return (result as { success?: unknown }).success === true ? result : { success: true, data: value ?? unknownValue() };
+}
+
+/** What a schema for an object makes of each property that passes, and the others as they are. */
+function partsOf(schema: object, value: unknown): unknown {
+  const shape: unknown = Reflect.get(schema, 'shape');
+  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
+  if (!isObject || isUnknown(value) || typeof shape !== 'object' || shape === null) return value;
+  const parts = Object.entries(
+    shape as Record<string, { safeParse(it: unknown): { success: boolean; data?: unknown } }>,
+  );
+  const made = parts.map(([name, part]) => {
+    const own: unknown = Reflect.get(value, name);
+    const { success, data } = part.safeParse(own);
+    return [name, success ? data : own];
+  });
+  return { ...value, ...Object.fromEntries(made) };
 }
 
 function isSchema(it: unknown): it is object {
@@ -56,7 +72,7 @@ function passed(it: unknown): unknown {
       if (typeof part !== 'function') return part;
       const stand = typeof name === 'string' ? CHECKS[name] : undefined;
       const bound = part.bind(schema) as Check;
-      return stand === undefined ? passed(bound) : stand(bound);
+      return stand === undefined ? passed(bound) : stand(bound, schema);
     },
   });
 }

@@ -107,18 +107,22 @@ function isAfterPause({ clients, atUs }: Violation, schedule: Schedule): boolean
   );
 }
 
+/** Work that looks whether it was told that its lock is over, before it goes on. */
+const LOOKS_AT_SIGNAL = /\bsignal\.(?:aborted|throwIfAborted)\b/i;
+
 /** What is not held against a lock. */
 function excuseFor({ program }: Bench, { plan }: Understood): (violation: Violation, run: DrawnLibraryRun) => boolean {
   const reads = plan.shared !== undefined;
   // `using` of redlock hands its work a signal, and the first extension aborts that: after a pause before the work as after one in it.
   const usesUsing = redlockIn(program.texts) !== undefined && program.texts.some((it) => /\.using\(/.test(it));
   const isTold = plan.use === 'handler' && usesUsing;
+  const looks = program.texts.some((it) => LOOKS_AT_SIGNAL.test(it));
   return (it, run) =>
     isOfEnded(it, run) ||
     (reads && isOfReader(it)) ||
     // When a script ends is not known: it may still be waiting for a node.
     (plan.use === 'script' && kindOf(it) === 'leak') ||
-    (isTold && kindOf(it) === 'acquisition' && isAfterPause(it, run.schedule));
+    (isTold && kindOf(it) === 'acquisition' && (looks || isAfterPause(it, run.schedule)));
 }
 
 /** One run, of a schedule that failed before. */

@@ -1,4 +1,4 @@
-import { type Callable, methodsOf, type Shapes } from './callables.js';
+import { type Callable, isAsync, methodsOf, type Shapes } from './callables.js';
 import { isClass } from './classes.js';
 import { saysMode } from './modes.js';
 import type { Parameter } from './parameter.js';
@@ -293,10 +293,6 @@ export function isTaker(name: string): boolean {
 /** What a function acquires or releases, by its name: `Billing` of `lockBilling`. */
 function whatOf(name: string): string {
   return name.replace(/^_?(?:try|do|attempt)?_?[a-zA-Z][a-z]*/, '');
-}
-
-function isAsync(it: Callable): boolean {
-  return Object.prototype.toString.call(it) === '[object AsyncFunction]';
 }
 
 function rank(name: string): number {

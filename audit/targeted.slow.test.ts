@@ -10,6 +10,31 @@ const unlock = (key, token) => redis.eval(SAME + "return redis.call('del', KEYS[
 const extend = (key, token, ms) => redis.eval(SAME + "return redis.call('pexpire', KEYS[1], ARGV[2])", 1, key, token, ms);
 `;
 
+describe('work that it is handed', () => {
+  const limited = (limit: string): string => `${HEAD}
+export async function exclusive(name, work, { ttlMs = 30_000, maxRunMs = 20_000 } = {}) {
+  const [key, token, over] = ['lock:' + name, randomUUID(), new AbortController()];
+  if ((await redis.set(key, token, 'PX', ttlMs, 'NX')) !== 'OK') throw new Error('busy');
+  let timer;
+  try {
+    ${limit}
+  } finally {
+    clearTimeout(timer);
+    await unlock(key, token);
+  }
+}`;
+  const limit = (told: string): string =>
+    `const limit = new Promise((_, fail) => { timer = setTimeout(() => { ${told} fail(new Error('too slow')); }, maxRunMs); });`;
+
+  it.each([
+    ['return await work();', []],
+    [`${limit('')} return await Promise.race([work(), limit]);`, ['releases-early']],
+    [`${limit('over.abort();')} return await Promise.race([work(over.signal), limit]);`, []],
+  ])('is over before the lock is released, or told that its time is over: %s', async (runs, ids) => {
+    await expect(idsOf(limited(runs))).resolves.toEqual(ids);
+  });
+});
+
 describe('work of its own', () => {
   const exporting = (done: string): string => `${HEAD}
 async function write(archive, account) {

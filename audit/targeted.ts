@@ -6,6 +6,7 @@ import { doesTwice, looksOnlyBefore, repeatsAfterWait } from './repeats.js';
 import { type Said, setsAnyway } from './said.js';
 import {
   DELETES_UNWATCHED,
+  GIVES_UP_ALONE,
   KEEPS_LATE_GRANT,
   KEEPS_ORPHAN,
   OVERWRITES_LOST,
@@ -31,6 +32,7 @@ export async function targetedDefects(subject: Subject): Promise<readonly Defect
     [used === 'with' && how.releases && isSingle && hasContexts(subject), () => reenters(subject)],
     [used === 'with' && how.releases && isSingle, () => releasesHungUp(subject)],
     [used !== 'handler' && isSingle && how.besides.includes('b'), () => deletesUnwatched(subject)],
+    [used === 'with' && how.releases && isSingle, () => releasesRaced(subject)],
     [used === 'with' && how.releases && isSingle, () => doesTwice(subject)],
     [used !== 'pair' && how.releases && isSingle, () => repeatsAfterWait(subject)],
     [used === 'handler' && how.releases && isSingle && !subject.bench.finds, () => looksOnlyBefore(subject)],
@@ -101,6 +103,30 @@ async function releasesUnawaited(subject: Subject): Promise<Defect | null> {
   const isReturned = others.length === 0 && only !== undefined && only.from <= at && only.to > at;
   const isEarly = isUnderWay && (isAwaited || isDetached || (isReturned && longerMs >= 0 && longerMs < 1));
   return isEarly || storesReleased(subject, trial, trial.sent[at]?.atMs ?? 0, own.leftMs) ? RELEASES_UNAWAITED : null;
+}
+
+/** A time limit for the work: what is slower rejects. */
+const LIMITS = /\bPromise\.race\(/;
+/** Of its TTL, for how long the work may be done. */
+const LONG_SHARE = 0.95;
+
+/** Whether it releases the lock when a time limit is over, while the work that it was handed goes on and is not told. */
+async function releasesRaced(subject: Subject): Promise<Defect | null> {
+  const { bench, how } = subject;
+  if (!bench.program.texts.some((it) => LIMITS.test(it))) return null;
+  for (const isBare of [how.isBare, true]) {
+    const own = { ...subject, how: { ...how, isBare } };
+    const [brief] = await plays(own, [[use(10, subject.ttlMs, 1)]]);
+    const ttlMs = brief?.trial?.ttlMs ?? 0;
+    if (ttlMs <= 0) continue;
+    const [long] = await plays({ ...own, ttlMs }, [[use(10, ttlMs, LONG_SHARE * ttlMs)]], [], { naturally: true });
+    const { trial, held, acquiredMs = 0 } = long ?? {};
+    const isEarly = ({ operation, key, atMs }: Said): boolean =>
+      operation === 'release' && key === trial?.key && atMs < acquiredMs + LONG_SHARE * ttlMs - STEP_MS;
+    if (held != null && held.signal?.aborted !== true && trial?.isGranted && trial.sent.some(isEarly))
+      return GIVES_UP_ALONE;
+  }
+  return null;
 }
 
 /** Whether a call stores what it has read under the lock only after the release, and before it returns. */

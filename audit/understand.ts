@@ -11,6 +11,7 @@ import { refusalIn, releaserIn } from './held.js';
 import { Hosts } from './hosts.js';
 import type { Bench } from './load.js';
 import { missingImport } from './packages.js';
+import { withPassed } from './passing.js';
 import {
   NOTHING_KNOWN,
   nameOfPlan,
@@ -60,6 +61,12 @@ export async function understand(bench: Bench, hints: Hints): Promise<FoundLock>
   const hosts = new Hosts(MOST_NODES);
   const problems: unknown[] = [];
   let plans: Plan[] = [];
+  let storing: Plan | null = null;
+  const found = async (plan: Plan): Promise<FoundLock | null> => {
+    bench.wire.counts = false;
+    bench.wire.setsBefore = false;
+    return await tried(bench, plan, hints);
+  };
   // Where nothing works, something may have to be begun first.
   for (const isBegun of [false, true]) {
     const more = await plansIn(bench, hosts, isBegun);
@@ -69,16 +76,18 @@ export async function understand(bench: Bench, hints: Hints): Promise<FoundLock>
     const ownWork = plans.filter((it) => it.use === 'with').map((it): Plan => ({ ...it, use: 'handler' }));
     for (const plan of [...plans.slice(0, MOST_PLANS), ...ownWork.slice(0, MOST_OWN_WORK)]) {
       try {
-        bench.wire.counts = false;
-        bench.wire.setsBefore = false;
-        const found = await tried(bench, plan, hints);
-        if (found !== null && !isLeftToOthers(found.how, plans)) return withOthers(bench, found, plans);
-        if (found !== null) problems.push(new NotGivenError(nameOfPlan(plan), UNRELEASED));
+        const lock = await found(plan);
+        if (lock === null) continue;
+        if (onlyStores(lock)) storing ??= plan;
+        else if (!isLeftToOthers(lock.how, plans)) return withOthers(bench, lock, plans);
+        else problems.push(new NotGivenError(nameOfPlan(plan), UNRELEASED));
       } catch (error) {
         problems.push(error);
       }
     }
   }
+  const stored = storing === null ? null : await found(storing);
+  if (stored !== null) return withOthers(bench, stored, plans);
   const { name, missing } = bench.program;
   // It may be what the lock is made of.
   const [first] = missing;
@@ -97,6 +106,13 @@ async function withOthers(bench: Bench, found: FoundLock, plans: readonly Plan[]
   // What is only looked for before the lock is not read again either.
   const isSaid = ({ id }: Defect): boolean => id === STALE_READ.id && shown.some((it) => it.id === LOOKS_BEFORE.id);
   return { ...found, seen: { ...found.seen, shown: [...shown, ...others.filter((it) => !isSaid(it))] } };
+}
+
+/** Whether a function that does its own work stores a value for others in passing: it asks for nothing, and frees nothing. */
+function onlyStores({ how: { plan, releases }, seen }: FoundLock): boolean {
+  const { key, sent = [] } = seen.alone.trial ?? {};
+  const stored = sent.find(({ operation, key: of }) => operation === 'acquire' && of === key);
+  return plan.use === 'handler' && !releases && stored?.verb === 'set' && !stored.ifNew;
 }
 
 /** Whether it is kept from others by a file, and what that exports releases it, which could not be used. */
@@ -287,10 +303,11 @@ function setsKey({ trial }: Attempt): boolean {
 
 /** Uses the lock once, with nothing stored; where it reads what is not there, with that, if it does more then. */
 async function firstLook(bench: Bench, hosts: Hosts, how: Understood): Promise<Attempt | null> {
-  Object.assign(bench, { stored: [], finds: true });
+  Object.assign(bench, { stored: [], finds: true, passed: new Set() });
   const looking = await firstUse(bench, hosts, how, 1);
   if (looking === null || (how.plan.use !== 'handler' && isTaken(looking))) return looking;
-  return withStored(bench, looking, () => firstUse(bench, hosts, how, 1));
+  const run = (): Promise<Attempt | null> => firstUse(bench, hosts, how, 1);
+  return withPassed(bench, await withStored(bench, looking, run), run);
 }
 
 /** Uses the lock once; where it sets no key, what adds one to those who have a key may be what acquires. */

@@ -85,6 +85,8 @@ describe.each([
   ['forty-fourth', 20],
   ['forty-fifth', 20],
   ['forty-sixth', 20],
+  ['forty-seventh', 20],
+  ['forty-eighth', 20],
 ] as const)('the %s set of locks as people write them', (set, count) => {
   const locks = locksOf(set);
 

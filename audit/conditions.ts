@@ -1,0 +1,71 @@
+import { part, parts, type SyntaxNode, syntaxOf, visit } from './syntax.js';
+
+/* A file may leave a function on a condition about values that an audit does not know: `if (wallet.ownerId !== user) return`. What
+ * comes after that would not be done. An audit can pass over such a condition, as if it were false. */
+
+/** The function that instrumented code calls where such a condition is true. */
+export const FIRES = '__lockstepFires';
+
+/** Which conditions are passed over, and who is told of the others. */
+export const conditions: {
+  /** By file, and place in it. */
+  passed: ReadonlySet<string>;
+  /** Receives each that was true. */
+  noted: ((id: string) => void) | null;
+} = { passed: new Set(), noted: null };
+
+/** Whether a condition that is true counts. */
+export function fires(id: string): boolean {
+  if (conditions.passed.has(id)) return false;
+  conditions.noted?.(id);
+  return true;
+}
+
+/** Instruments the conditions on which a file leaves a function, or goes on with the next of a loop. The lines stay the same. */
+export function withConditions(text: string, name: string): string {
+  let told = text;
+  const places = conditionsIn(syntaxOf(text, name)).sort((a, b) => b.start - a.start);
+  for (const { start, end } of places) {
+    const id = JSON.stringify(`${name}:${start}`);
+    told = `${told.slice(0, start)}(${text.slice(start, end)})&&${FIRES}(${id})${told.slice(end)}`;
+  }
+  return told;
+}
+
+/**
+ * Those of asynchronous functions, and those on which something is thrown: others are of code that reads a protocol, or goes through a
+ * list, which would not end without them.
+ */
+function conditionsIn(program: SyntaxNode): SyntaxNode[] {
+  const found: SyntaxNode[] = [];
+  const waiting = new Set<SyntaxNode>();
+  const looping = new Set<SyntaxNode>();
+  visit(program, (node) => {
+    if (LOOPS.test(node.type)) visit(node, (it) => looping.add(it));
+    if (IS_FUNCTION.test(node.type))
+      visit(node, (it) => {
+        looping.delete(it);
+        if (node.async === true) waiting.add(it);
+        else waiting.delete(it);
+      });
+    const consequent = node.type === 'IfStatement' ? part(node, 'consequent') : null;
+    const test = leaves(consequent) && !looping.has(node) ? part(node, 'test') : null;
+    if (test !== null && (waiting.has(node) || throws(consequent))) found.push(test);
+  });
+  return found;
+}
+
+const LOOPS = /^(?:For|While|DoWhile)Statement$/;
+const IS_FUNCTION = /^(?:ArrowFunctionExpression|Function\w+|\w*Method)$/;
+
+function throws(node: SyntaxNode | null): boolean {
+  const last = node?.type === 'BlockStatement' ? parts(node, 'body').at(-1) : node;
+  return last?.type === 'ThrowStatement';
+}
+
+/** Whether a statement ends with leaving its function or its loop. */
+export function leaves(node: SyntaxNode | null): boolean {
+  if (node === null) return false;
+  if (node.type === 'BlockStatement') return leaves(parts(node, 'body').at(-1) ?? null);
+  return /^(?:Return|Throw|Continue|Break)Statement$/.test(node.type);
+}
