@@ -3,22 +3,22 @@ import { part, parts, type SyntaxNode, syntaxOf, visit } from './syntax.js';
 /* A file may leave a function on a condition about values that an audit does not know: `if (wallet.ownerId !== user) return`. What
  * comes after that would not be done. An audit can pass over such a condition, as if it were false. */
 
-/** The function that instrumented code calls where such a condition is true. */
+/** The function that instrumented code hands such a condition. */
 export const FIRES = '__lockstepFires';
 
 /** Which conditions are passed over, and who is told of the others. */
 export const conditions: {
   /** By file, and place in it. */
   passed: ReadonlySet<string>;
-  /** Receives each that was true. */
-  noted: ((id: string) => void) | null;
+  /** Receives each other one, and whether it was true. */
+  noted: ((id: string, isTrue: boolean) => void) | null;
 } = { passed: new Set(), noted: null };
 
-/** Whether a condition that is true counts. */
-export function fires(id: string): boolean {
+/** Whether a function is left on a condition. */
+export function fires(id: string, test: unknown): boolean {
   if (conditions.passed.has(id)) return false;
-  conditions.noted?.(id);
-  return true;
+  conditions.noted?.(id, Boolean(test));
+  return Boolean(test);
 }
 
 /** Instruments the conditions on which a file leaves a function, or goes on with the next of a loop. The lines stay the same. */
@@ -27,7 +27,7 @@ export function withConditions(text: string, name: string): string {
   const places = conditionsIn(syntaxOf(text, name)).sort((a, b) => b.start - a.start);
   for (const { start, end } of places) {
     const id = JSON.stringify(`${name}:${start}`);
-    told = `${told.slice(0, start)}(${text.slice(start, end)})&&${FIRES}(${id})${told.slice(end)}`;
+    told = `${told.slice(0, start)}${FIRES}(${id},(${text.slice(start, end)}))${told.slice(end)}`;
   }
   return told;
 }

@@ -14,10 +14,21 @@ interface Call {
   readonly parts: readonly (number | string)[];
 }
 
-/** What is read before the lock is one of these, as a number. */
-const VALUES = [1_000, 2_000] as const;
+/** What a function calls before it has the lock, and while it has it. */
+interface Calls {
+  readonly before: readonly string[];
+  readonly held: readonly Call[];
+  /** The numbers that it was given before. */
+  readonly read: readonly number[];
+  /** It asks for the lock with one of them. */
+  readonly isAsked: boolean;
+}
+
+/** What is read before the lock is this times a power of three, as a number: no sum or difference of two is a third. */
+const VALUES = [1_000, 7_000] as const;
+const MOST_POWERS = 20;
 /** A text that begins with one of them. */
-const IS_ADDED = new RegExp(`^(?:${VALUES.join('|')})\\D`);
+const IS_ADDED = /^\d+000\D/;
 
 /** What a call is made of: of a transaction, or of a connection that a pool gives, that is its store. */
 function storeOf(name: string): string {
@@ -42,7 +53,7 @@ export async function staleStore(subject: Runnable, plan: Plan): Promise<Defect 
     const other = two.held[i];
     if (other?.name !== name) return null;
     const read = one.before.find((it) => storeOf(it) === storeOf(name) && !CHANGES.test(it));
-    const isMade = parts.some((it, at) => it !== other.parts[at]) && !parts.includes(VALUES[0]);
+    const isMade = parts.some((it, at) => it !== other.parts[at]) && !parts.some((it) => one.read.includes(Number(it)));
     if (read === undefined || !isMade || !STORES.test(name)) continue;
     return { ...STALE_READ, sentence: `${nameOfPlan(plan)} calls ${read.replace(/^\./, '')} ${STALE_READ.sentence}` };
   }
@@ -53,12 +64,9 @@ export async function staleStore(subject: Runnable, plan: Plan): Promise<Defect 
  * What it calls before it has the lock, and while it has it, where what it reads before is this as a number, and whether it asks for the
  * lock with that: a fencing token rises above what is stored.
  */
-async function callsWith(
-  subject: Runnable,
-  plan: Plan,
-  value: number,
-): Promise<{ readonly before: readonly string[]; readonly held: readonly Call[]; readonly isAsked: boolean }> {
+async function callsWith(subject: Runnable, plan: Plan, value: number): Promise<Calls> {
   const { bench } = subject;
+  const read: number[] = [];
   const before: string[] = [];
   const held: Call[] = [];
   const heard = (given: readonly unknown[], name: string): void => {
@@ -67,10 +75,16 @@ async function callsWith(
     // What comes after a release belongs to the next lock, if there is one.
     if (!isHeld && held.length === 0) before.push(name);
   };
-  const number = (): number => (heldNow(bench) === null ? value : 1);
+  const number = (): number => {
+    if (heldNow(bench) !== null) return 1;
+    const next = value * 3 ** Math.min(read.length, MOST_POWERS);
+    read.push(next);
+    return next;
+  };
   const { trial } = (await once(subject, plan, { heard, number })) ?? {};
-  const isAsked = ({ operation, words }: Said): boolean => operation === 'acquire' && words.includes(String(value));
-  return { before, held, isAsked: trial?.sent.some(isAsked) ?? false };
+  const isAsked = ({ operation, words }: Said): boolean =>
+    operation === 'acquire' && read.some((it) => words.includes(String(it)));
+  return { before, held, read, isAsked: trial?.sent.some(isAsked) ?? false };
 }
 
 /** Numbers, and texts that begin with one of the numbers that are read before the lock; in objects, too: `{ $set: { points } }`. */

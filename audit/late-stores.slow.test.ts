@@ -31,6 +31,29 @@ it('finds work that goes on when its lock is lost, unless its store refuses what
   expect(await idsOf(guarded)).toEqual([]);
 });
 
+/** Work on five nodes by `using`, with this before it stores anything. */
+const renewing = (look: string): string => `import Redis from 'ioredis';
+import Redlock from 'redlock5';
+import axios from 'axios';
+import { prisma } from '../db/prisma';
+const nodes = (process.env.LOCK_REDIS_URLS ?? '').split(',').map((url) => new Redis(url));
+const redlock = new Redlock(nodes, { retryCount: 8, automaticExtensionThreshold: 5_000 });
+redlock.on('error', () => {});
+export async function renew(id: string, term: number): Promise<void> {
+  await redlock.using(['policy:' + id], 30_000, async (signal) => {
+    const policy = await prisma.policy.findUniqueOrThrow({ where: { id } });
+    if (policy.term >= term) return;
+    const { data } = await axios.post(process.env.RATING_URL + '/quotes', { id });
+    ${look}
+    await prisma.policy.updateMany({ where: { id, term: policy.term }, data: { term, premium: data.premium } });
+  });
+}`;
+
+it('passes work that redlock tells that its lock is over, where it looks before it stores', async () => {
+  expect(await idsOf(renewing('if (signal.aborted) throw signal.error;'), 60)).toEqual([]);
+  expect(await idsOf(renewing(''), 60)).not.toEqual([]);
+});
+
 /** Asks to lead in each round, and works by a script that compares the leader. */
 it('passes a leader that campaigns in each round, and may begin a new term', async () => {
   const text = `import { randomUUID } from 'node:crypto';

@@ -54,7 +54,13 @@ export function requiredValue(
   const type = calls.types.get(name);
   if (typeof type === 'object') return 'text' in type ? type.text : formFor(type.pattern)(text);
   if (type === 'absent') return null;
-  return type === undefined ? undefined : type === 'string' ? text : type === 'number' ? number : elements(text);
+  return type === undefined
+    ? undefined
+    : type === 'string'
+      ? text
+      : type === 'number'
+        ? number
+        : elements(text, number);
 }
 
 /** The signature of a request, where a header or a property of this name has it; else `null`. */
@@ -103,7 +109,7 @@ export function unknownValue(
   const { fields, type } = typed;
   // Unlike an arrow function, this can be constructed and extended.
   function target(...told: readonly unknown[]): unknown {
-    const plain = withoutWork(path, text, told);
+    const plain = withoutWork(path, text, told, number);
     if (plain !== WORK) return plain;
     const handed = told.findLast((it): it is AnyFunction => typeof it === 'function' && !isUnknown(it));
     const becomes = handed === undefined ? null : becomesOf(path, told, handed);
@@ -123,7 +129,7 @@ export function unknownValue(
     const given =
       (LOOKS_FOR.test(path) || nothing !== undefined) && findsNothing()
         ? nothing
-        : resultOf(path, plainOf(type, text, now) ?? (isList(type) ? elements(text) : same));
+        : resultOf(path, plainOf(type, text, now) ?? (isList(type) ? elements(text, now) : same));
     if (handed !== undefined && becomes === 'called-back') {
       const taken = calls.takes?.() ?? Promise.resolve();
       return void taken.then(
@@ -147,8 +153,8 @@ export function unknownValue(
       if (name === Symbol.toPrimitive) return (hint: string) => (hint === 'number' ? number : text);
       if (name === 'toString' || name === 'toJSON') return () => text;
       if (name === 'finally' || name === 'catch') return (handler: () => void) => Promise.resolve(made)[name](handler);
-      if (name === Symbol.iterator) return () => elements(text).values();
-      if (name === Symbol.asyncIterator) return () => oneByOne(elements(text));
+      if (name === Symbol.iterator) return () => elements(text, number).values();
+      if (name === Symbol.asyncIterator) return () => oneByOne(elements(text, number));
       const required = requiredValue(String(name), text, number);
       if (required !== undefined) return required;
       if (IS_OVER.test(String(name))) return false;
@@ -204,7 +210,7 @@ function findsNothing(): boolean {
 const WORK = Symbol('work');
 
 /** What a call gives that is no work, and that nobody hears of: {@link WORK} for every other one. */
-function withoutWork(path: string, text: string, told: readonly unknown[]): unknown {
+function withoutWork(path: string, text: string, told: readonly unknown[], number: number): unknown {
   if (decorates(told) || LOGS.test(path)) return undefined;
   if (/\.getRemainingTimeInMillis$/.test(path)) return LEFT_MS;
   // `ctx.throw(409, 'busy')`.
@@ -212,7 +218,7 @@ function withoutWork(path: string, text: string, told: readonly unknown[]): unkn
   const [, method = ''] = OF_LIST.exec(path) ?? [];
   // What is done for each of a list is done for its elements.
   if (method !== '' && typeof told[0] === 'function' && !isUnknown(told[0])) {
-    const all = elements(text);
+    const all = elements(text, number);
     const done: unknown = Reflect.apply(Reflect.get(Array.prototype, method), all, told);
     // No part of what is not known is equal to anything.
     const isMissed =
@@ -334,8 +340,8 @@ export const QUIET: object = new Proxy(quiet, {
 });
 
 /** The elements of a list of which nothing is known. */
-export function elements(text: string): readonly unknown[] {
-  return Array.from({ length: calls.elements }, () => unknownValue({}, text));
+export function elements(text: string, number: number = 1): readonly unknown[] {
+  return Array.from({ length: calls.elements }, () => unknownValue({}, text, '', UNTYPED, number));
 }
 
 async function* oneByOne(all: readonly unknown[]): AsyncGenerator<unknown> {
