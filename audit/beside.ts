@@ -56,7 +56,8 @@ const LATE_SHARE = 0.4;
 export async function functionDefects(subject: Runnable, plans: readonly Plan[]): Promise<readonly Defect[]> {
   const { nodes, admits, counts } = subject.how;
   if (admits > 1 || counts) return [];
-  const functions = functionsIn(plans, subject.how.plan);
+  const { plan: used } = subject.how;
+  const functions = used.use === 'script' ? [used] : functionsIn(plans, used);
   // What looks like work that it is handed may be a part of its own.
   const handed = plans.filter(({ use }) => use === 'with').map((it): Plan => ({ ...it, use: 'handler' }));
   const named = twoNames(subject.bench.program.texts);
@@ -66,12 +67,12 @@ export async function functionDefects(subject: Runnable, plans: readonly Plan[])
   ];
   for (const plan of functions) {
     const own = await withData(subject, plan);
-    const defect = nodes > 1 ? await ofOneCall(own, plan) : await ofCalls(own, plan);
+    const defect = nodes > 1 || plan.use === 'script' ? await ofOneCall(own, plan) : await ofCalls(own, plan);
     if (defect === null) continue;
     found.push({ ...defect, where: whereOf(subject.bench.program, plan) });
     break;
   }
-  for (const plan of nodes === 1 ? functionsIn(handed, subject.how.plan) : []) {
+  for (const plan of nodes === 1 ? functionsIn(handed, used) : []) {
     const stale = await staleRead(await withData(subject, plan), plan);
     if (stale !== null) found.push({ ...stale, where: whereOf(subject.bench.program, plan) });
   }
@@ -80,6 +81,7 @@ export async function functionDefects(subject: Runnable, plans: readonly Plan[])
 
 /** What is wrong with what calls of a function do, on whichever nodes its lock is. */
 async function ofOneCall(own: Runnable, plan: Plan): Promise<Defect | null> {
+  if (plan.use === 'script') return partDefect(own, plan);
   return (await uncommitted(own, plan)) ?? (await ofTransfer(own, plan)) ?? (await staleStore(own, plan));
 }
 

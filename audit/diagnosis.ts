@@ -24,7 +24,7 @@ export function defectsOf({ how, seen }: FoundLock): Defect[] {
   if (trial === null) return [];
   const commands = commandsOf(trial);
   const isShared = how.counts || how.admits > 1;
-  return [
+  const all = [
     ...capacityDefects(commands, { how, seen }),
     ...acquisitionDefects(commands, { how, seen }),
     ...readerDefects(commands, how),
@@ -50,6 +50,8 @@ export function defectsOf({ how, seen }: FoundLock): Defect[] {
     ...drawingDefects(trial, seen.textOf),
     ...comparisonDefects(seen),
   ];
+  // A lock that is released before its work is done lets the next task in, too.
+  return all.some(({ id }) => id === 'releases-early') ? all.filter(({ id }) => id !== 'lets-tasks-in') : all;
 }
 
 function acquisitionDefects(

@@ -1,7 +1,7 @@
 import { isWork, ownerOf } from './called.js';
 import type { Defect } from './defect.js';
-import { once } from './parts.js';
 import { nameOfPlan, type Plan } from './plan.js';
+import { once } from './played.js';
 import { heldNow } from './rehearsal.js';
 import type { Said } from './said.js';
 import { STALE_READ } from './shown-defects.js';

@@ -69,10 +69,19 @@ export function standFor(request: string): Module | null {
   return REPLACED.test(request) ? moduleOf(unknownValue() as Module) : null;
 }
 
-/** The same for a package that is not installed, or a file that is not there; `null` for one whose functions have to be its own. */
-export function standForMissing(request: string): Module | null {
+/** What only waits for a value: all that an application imports of RxJS, as a rule. */
+const ONLY_AWAITS =
+  /\bimport\s*\{\s*(?:(?:firstValueFrom|lastValueFrom|type\s+\w+|Observable)\s*,?\s*)+\}\s*from\s*['"]rxjs['"]/;
+
+/**
+ * The same for a package that is not installed, or a file that is not there; `null` for one whose functions have to be its own.
+ *
+ * @param text - Of the file that imports it.
+ */
+export function standForMissing(request: string, text: string): Module | null {
   const needed = isFile(request) ? NEEDED_OF_FILES : NEEDED;
-  return needed.test(request) ? null : moduleOf(unknownValue() as Module);
+  const isOwn = needed.test(request) && !(request === 'rxjs' && ONLY_AWAITS.test(text));
+  return isOwn ? null : moduleOf(unknownValue() as Module);
 }
 
 /** Whether what is imported is a file, and no package: also by an alias, `@/db` or `#db`. */

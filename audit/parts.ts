@@ -1,4 +1,3 @@
-import { current } from '../libraries/runtime/owner.js';
 import { isWork, nameOfCall } from './called.js';
 import type { Defect } from './defect.js';
 import { refusesLate } from './fences.js';
@@ -10,12 +9,13 @@ import {
   saidToExceedTtl,
 } from './limit-defects.js';
 import { nameOfPlan, type Plan } from './plan.js';
-import { type Attempt, calm, heldNow, REST_MS, rehearse, use, type Ways } from './rehearsal.js';
+import { nowMs, once } from './played.js';
+import { type Attempt, heldNow } from './rehearsal.js';
 import { longestSaid } from './said-times.js';
 import { GIVES_UP_ALONE, IS_DONE, marksAsDone, RELEASES_BESIDE } from './shown-defects.js';
 import type { Runnable } from './subject.js';
 import { CHANGES_DATA, markIn, touchesIn } from './touches.js';
-import { aborted, signalsIn } from './unknown.js';
+import { aborted, isUnknown, signalsIn } from './unknown.js';
 
 /** What a part of the work takes, and what one takes that goes on where another has failed, ms. */
 const PART_MS = 50;
@@ -49,27 +49,6 @@ export async function partDefect(subject: Runnable, plan: Plan): Promise<Defect 
     (await goesOnGivenUp(subject, plan)) ??
     (await marksUndone(subject, plan))
   );
-}
-
-function nowMs(): number {
-  return current.owner?.wallMs() ?? Number.NaN;
-}
-
-/**
- * Calls a function once.
- *
- * @param forMs - What it takes, besides what is usual. Default: 0.
- */
-export async function once(
-  { bench, hosts, how }: Runnable,
-  plan: Plan,
-  ways: Ways,
-  forMs: number = 0,
-): Promise<Attempt | undefined> {
-  const ttlMs = how.fixedTtlMs ?? 0;
-  const schedule = calm(how.nodes, [[use(10, ttlMs, 1)]], (4 * ttlMs + 10 * REST_MS + forMs) * 1000);
-  const [attempt] = await rehearse(bench, hosts, how, schedule, { ...ways, naturally: true, planOf: () => plan });
-  return attempt;
 }
 
 /**
@@ -298,6 +277,19 @@ async function saysMore(subject: Runnable, plan: Plan): Promise<Defect | null> {
   return isReleased ? saidToExceedTtl(nameOfPlan(plan), ttlMs, said.sentence) : null;
 }
 
+/** What makes a client of a server. */
+const MAKES_CLIENT = /(?:^|\.)create$/;
+/** Less is no time limit in ms. */
+const LEAST_LIMIT_MS = 500;
+
+/** The `timeout` among options, ms; 0 where there is none. */
+function timeoutIn(given: readonly unknown[]): number {
+  const limits = given.map((it): unknown =>
+    typeof it === 'object' && it !== null && !isUnknown(it) ? Reflect.get(it, 'timeout') : null,
+  );
+  return limits.find((it): it is number => typeof it === 'number' && it >= LEAST_LIMIT_MS) ?? 0;
+}
+
 /** The call with the longest time limit that a function makes under its lock, and that limit, ms; 0 where no call has one. */
 async function longestLimit(
   subject: Runnable,
@@ -306,8 +298,15 @@ async function longestLimit(
   /** Signals of calls that are not awaited yet. */
   const waiting: (readonly AbortSignal[])[] = [];
   let longest = { name: '', limitMs: 0 };
+  /** Limits of clients, by the name of what makes these: `axios.create({ timeout })`. */
+  const ofClients = new Map<string, number>();
   const heard = (given: readonly unknown[], name: string): void => {
+    const ownMs = timeoutIn(given);
+    if (MAKES_CLIENT.test(name)) ofClients.set(`${name}.`, ownMs);
     if (heldNow(subject.bench) === null) return;
+    const [, clientsMs = 0] = [...ofClients].find(([made]) => name.startsWith(made)) ?? [];
+    const limitMs = ownMs || clientsMs;
+    if (limitMs > longest.limitMs && limitMs < LONGEST_LIMIT_MS) longest = { name, limitMs };
     const fromMs = nowMs();
     const signals = signalsIn(given).filter((it) => !it.aborted);
     const ended = (): void => {

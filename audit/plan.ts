@@ -147,7 +147,8 @@ export function takerIn({ path, take }: Pick<Plan, 'path' | 'take'>): string {
 }
 
 /** The name of the function or class that a person knows. */
-export function nameOfPlan({ path, take }: Plan): string {
+export function nameOfPlan({ path, take, use }: Plan): string {
+  if (use === 'script') return 'the script';
   const names = namesIn(path);
   return [...names, take].filter((it) => it !== '' && it !== 'default').join('.') || 'the default export';
 }

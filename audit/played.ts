@@ -1,6 +1,7 @@
+import { current } from '../libraries/runtime/owner.js';
 import type { Fault } from '../scenarios/index.js';
 import type { Plan } from './plan.js';
-import { type Attempt, calm, REST_MS, rehearse, use } from './rehearsal.js';
+import { type Attempt, calm, REST_MS, rehearse, use, type Ways } from './rehearsal.js';
 import type { Runnable } from './subject.js';
 
 /** What a call is given for a TTL where it is not fixed, ms. */
@@ -45,4 +46,26 @@ export async function namesInLock(subject: Runnable, plan: Plan, names: readonly
   }));
   const [key, same, ...others] = (await played(subject, calls)).map((it) => it?.trial?.key);
   return names.filter((_, i) => same === key && others[i] !== key);
+}
+
+/** What the clock of the process shows that runs now, ms. */
+export function nowMs(): number {
+  return current.owner?.wallMs() ?? Number.NaN;
+}
+
+/**
+ * Calls a function once.
+ *
+ * @param forMs - What it takes, besides what is usual. Default: 0.
+ */
+export async function once(
+  { bench, hosts, how }: Runnable,
+  plan: Plan,
+  ways: Ways,
+  forMs: number = 0,
+): Promise<Attempt | undefined> {
+  const ttlMs = how.fixedTtlMs ?? 0;
+  const schedule = calm(how.nodes, [[use(10, ttlMs, 1)]], (4 * ttlMs + 10 * REST_MS + forMs) * 1000);
+  const [attempt] = await rehearse(bench, hosts, how, schedule, { ...ways, naturally: true, planOf: () => plan });
+  return attempt;
 }

@@ -181,8 +181,9 @@ export class Program {
   }
 
   private async targetOfMissing(request: string, from: string, name: string): Promise<Target> {
-    const client = clientFile(request, this.files.get(from)?.source.text ?? '');
-    const missing = client === null ? standForMissing(request) : null;
+    const text = this.files.get(from)?.source.text ?? '';
+    const client = clientFile(request, text);
+    const missing = client === null ? standForMissing(request, text) : null;
     if (client === null && missing === null) throw new InputError(missingImport(name, request));
     this.missing.add(isFile(request) ? request : packageOf(request));
     if (missing !== null) return { namespace: missing, exports: missing.default };

@@ -87,6 +87,8 @@ describe.each([
   ['forty-sixth', 20],
   ['forty-seventh', 20],
   ['forty-eighth', 20],
+  ['forty-ninth', 20],
+  ['fiftieth', 20],
 ] as const)('the %s set of locks as people write them', (set, count) => {
   const locks = locksOf(set);
 
