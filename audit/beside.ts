@@ -8,7 +8,7 @@ import { sentWhileHeld } from './leavings.js';
 import type { Bench } from './load.js';
 import { oppositeCalls } from './opposite.js';
 import { ofTransfer } from './pairs.js';
-import { partDefect } from './parts.js';
+import { limitDefect, partDefect } from './parts.js';
 import { withPassed } from './passing.js';
 import { nameOfPlan, type Plan, type Understood, whereOf } from './plan.js';
 import { CALL_TTL_MS, CONNECTED_MS, GAP_MS, namesInLock, type Played, played } from './played.js';
@@ -81,7 +81,7 @@ export async function functionDefects(subject: Runnable, plans: readonly Plan[])
 
 /** What is wrong with what calls of a function do, on whichever nodes its lock is. */
 async function ofOneCall(own: Runnable, plan: Plan): Promise<Defect | null> {
-  if (plan.use === 'script') return partDefect(own, plan);
+  if (plan.use === 'script') return limitDefect(own, plan);
   return (await uncommitted(own, plan)) ?? (await ofTransfer(own, plan)) ?? (await staleStore(own, plan));
 }
 

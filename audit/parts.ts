@@ -37,12 +37,16 @@ interface Part {
   isCovered: boolean;
 }
 
+/** What is wrong where the time limits of what is called under a lock are longer than its TTL. */
+export async function limitDefect(subject: Runnable, plan: Plan): Promise<Defect | null> {
+  return (await exceedsTtl(subject, plan)) ?? (await waitsPastTtl(subject, plan));
+}
+
 /** What is wrong with the parts of the work that a function does under its lock. */
 export async function partDefect(subject: Runnable, plan: Plan): Promise<Defect | null> {
   return (
     (await releasesBeside(subject, plan)) ??
-    (await exceedsTtl(subject, plan)) ??
-    (await waitsPastTtl(subject, plan)) ??
+    (await limitDefect(subject, plan)) ??
     (await runsPastTtl(subject, plan)) ??
     (await startsUnbounded(subject, plan)) ??
     (await saysMore(subject, plan)) ??

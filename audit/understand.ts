@@ -158,11 +158,15 @@ function isPlausible({ held, isOver, releasedMs, trial }: Attempt, plan: Plan): 
   return releaserIn(held?.result) !== null && !((asking?.atMs ?? Number.NaN) >= releasedMs);
 }
 
-/** How what it is given may be: without what it can do without, or with names of a form that it asks for. */
-const WAYS: readonly Pick<Understood, 'isBare' | 'isLong'>[] = [
-  { isBare: false, isLong: false },
-  { isBare: true, isLong: false },
-  { isBare: false, isLong: true },
+/**
+ * How what it is given may be: without what it can do without, or with names of a form that it asks for; where it does nothing with any of
+ * these, conditions are passed over.
+ */
+const WAYS: readonly (Pick<Understood, 'isBare' | 'isLong'> & { readonly passes: boolean })[] = [
+  { isBare: false, isLong: false, passes: false },
+  { isBare: true, isLong: false, passes: false },
+  { isBare: false, isLong: true, passes: false },
+  { isBare: false, isLong: false, passes: true },
 ];
 
 async function triedAs(bench: Bench, plan: Plan, hints: Hints): Promise<FoundLock | null> {
@@ -172,9 +176,10 @@ async function triedAs(bench: Bench, plan: Plan, hints: Hints): Promise<FoundLoc
   let problem: NotGivenError | null = null;
   const texts = bench.program.texts;
   // What its options were given may be the reason why it gives no lock.
-  for (const { isBare, isLong } of WAYS) {
+  for (const { isBare, isLong, passes } of WAYS) {
     // One that has sent nothing may want another name, one that has set a key may want fewer options.
     if (isBare ? problem === null : isLong && (problem !== null || !looksAtForm(texts))) continue;
+    if (passes && problem !== null) continue;
     const hosts = new Hosts(hints.nodes ?? Math.max(most, MOST_NODES));
     const first: Understood = {
       ...NOTHING_KNOWN,
@@ -185,7 +190,7 @@ async function triedAs(bench: Bench, plan: Plan, hints: Hints): Promise<FoundLoc
       isBare,
       isLong,
     };
-    const looking = await firstLook(bench, hosts, first);
+    const looking = await firstLook(bench, hosts, first, passes);
     if (looking === null) break;
     if (isOptimistic(looking)) throw new OptimisticError(nameOfPlan(plan), looking.trial?.key ?? '');
     if (isTaken(looking)) return isPlausible(looking, plan) ? triedWith(bench, hosts, first, looking, hints) : null;
@@ -302,12 +307,13 @@ function setsKey({ trial }: Attempt): boolean {
 }
 
 /** Uses the lock once, with nothing stored; where it reads what is not there, with that, if it does more then. */
-async function firstLook(bench: Bench, hosts: Hosts, how: Understood): Promise<Attempt | null> {
+async function firstLook(bench: Bench, hosts: Hosts, how: Understood, passes: boolean): Promise<Attempt | null> {
   Object.assign(bench, { stored: [], finds: true, passed: new Set() });
   const looking = await firstUse(bench, hosts, how, 1);
   if (looking === null || (how.plan.use !== 'handler' && isTaken(looking))) return looking;
   const run = (): Promise<Attempt | null> => firstUse(bench, hosts, how, 1);
-  return withPassed(bench, await withStored(bench, looking, run), run);
+  const stored = await withStored(bench, looking, run);
+  return passes || isTaken(stored) ? withPassed(bench, stored, run) : stored;
 }
 
 /** Uses the lock once; where it sets no key, what adds one to those who have a key may be what acquires. */
