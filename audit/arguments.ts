@@ -307,7 +307,7 @@ function numberAt(path: string, given: Given): number {
 /** The key for an argument, or for a property of one: `order.id`. */
 function keyAt(path: string, { key, differs, names }: Given): string {
   names?.add(path);
-  return differs?.has(path) ? `${key}-${path}` : key;
+  return differs?.has(path) || calls.unequal.has(path) ? `${key}-${path}` : key;
 }
 
 /** The number of a thing of this name: another one for another name. */

@@ -50,9 +50,16 @@ function conditionsIn(program: SyntaxNode): SyntaxNode[] {
       });
     const consequent = node.type === 'IfStatement' ? part(node, 'consequent') : null;
     const test = leaves(consequent) && !looping.has(node) ? part(node, 'test') : null;
-    if (test !== null && (waiting.has(node) || throws(consequent))) found.push(test);
+    if (test !== null && !comparesNames(test) && (waiting.has(node) || throws(consequent))) found.push(test);
   });
   return found;
+}
+
+/** What compares two things that have names is given two: `if (from === to) throw …`. */
+function comparesNames(test: SyntaxNode): boolean {
+  const isNamed = (it: SyntaxNode | null): boolean =>
+    /^(?:Identifier|(?:Optional)?MemberExpression)$/.test(it?.type ?? '');
+  return /^===?$/.test(String(test.operator)) && isNamed(part(test, 'left')) && isNamed(part(test, 'right'));
 }
 
 const LOOPS = /^(?:For|While|DoWhile)Statement$/;

@@ -17,6 +17,9 @@ const FIRST_MS = 1_000;
  */
 export async function mistakesAnswers({ bench, hosts, how, ttlMs, alone }: Subject): Promise<boolean> {
   if (how.nodes > 1 || how.admits > 1 || how.counts) return false;
+  const { sent = [], connections } = alone.trial ?? {};
+  // Each command has a connection of its own.
+  if (sent.length > 1 && connections !== undefined && connections.size >= sent.length) return false;
   // Who leaves its key behind where it gives up may still be given another one.
   for (const [lateMs, key] of LATE_MS.flatMap((it) => [[it, 'a'] as const, [it, 'b'] as const])) {
     const attempts = await rehearse(bench, hosts, how, withLateAnswers(ttlMs, lateMs, key), { apart: true });

@@ -1,5 +1,6 @@
 import { clientKindIn } from './clients.js';
-import { isFile } from './packages.js';
+import { OTHER_URL } from './environment.js';
+import { isFile, nameOfFile } from './packages.js';
 import type { ClientKind } from './result.js';
 
 /* Files beside the one that is audited, which are not there. */
@@ -47,6 +48,76 @@ export function givesClient(request: string): boolean {
   return isFile(request) && HAS_CLIENT.test(request);
 }
 
+const HAS_SETTINGS = /^(?:config(?:uration|s)?|settings|env(?:ironment)?)$/i;
+/** Settings on which a lock may depend: nobody can guess them. */
+const IS_NEEDED =
+  /ttl|lease|lock|expir|timeout|interval|delay|wait|retr|duration|_?ms$|sec(?:ond)?s?$|minutes?$|nodes|urls|hosts/i;
+
+/** Whether a file that is not there has settings. */
+export function hasSettings(request: string): boolean {
+  return isFile(request) && HAS_SETTINGS.test(nameOfFile(request));
+}
+
+/** Text of the value of a setting, by its path: `redis.url`. */
+function settingOf(path: string, kind: ClientKind): string {
+  const isRest = kind === 'upstash';
+  if (/redis|valkey|upstash|\bkv/i.test(path)) {
+    if (/url|uri|dsn|endpoint|redis$/i.test(path))
+      return `process.env.${isRest ? 'UPSTASH_REDIS_REST_URL' : 'REDIS_URL'}`;
+    if (/token$/i.test(path)) return 'process.env.UPSTASH_REDIS_REST_TOKEN';
+    if (/host$/i.test(path)) return "'redis'";
+    return /port$/i.test(path) ? '6379' : 'undefined';
+  }
+  if (/url|uri|endpoint|base$/i.test(path)) return `'${OTHER_URL}'`;
+  if (/(?:^|\.)(?:is|has)[A-Z]|enabled$/.test(path)) return 'true';
+  return /max|limit|size|count|batch|concurrency|port$/i.test(path) ? '100' : "'a'";
+}
+
+/** Text of an object with these settings, as deep as their paths say. */
+function settingsIn(paths: readonly string[], kind: ClientKind, outer: string = ''): string {
+  const names = [...new Set(paths.map((it) => it.split('.', 1)[0] ?? ''))];
+  const members = names.map((name) => {
+    const inner = paths.filter((it) => it.startsWith(`${name}.`)).map((it) => it.slice(name.length + 1));
+    const own = `${outer}${name}`;
+    return `${name}: ${inner.length > 0 ? settingsIn(inner, kind, `${own}.`) : settingOf(own, kind)}`;
+  });
+  return `{ ${members.join(', ')} }`;
+}
+
+/**
+ * The text of a file that stands for one which is not there, and has settings by its name, with all that the importing file reads of them;
+ * `null` for every other file, and where a lock may depend on them.
+ */
+export function settingsFile(request: string, text: string): string | null {
+  if (!hasSettings(request)) return null;
+  const { kind } = clientKindIn([{ text }]);
+  const whole = defaultOf(text, request);
+  const names = importedFrom(text, request);
+  const readFrom = (name: string): string[] =>
+    [...text.matchAll(new RegExp(String.raw`(?<![\w.])${name}((?:\??\.\w+)+)(\s*\()?`, 'g'))].map(
+      ([, path = '', called]) => {
+        const parts = path.replaceAll('?', '').split('.').slice(1);
+        return (called === undefined ? parts : parts.slice(0, -1)).join('.');
+      },
+    );
+  const read = new Map(
+    [...names, ...(whole === '' ? [] : [whole])].map((it) => [it, readFrom(it).filter((path) => path !== '')]),
+  );
+  if ([...read].some(([name, paths]) => IS_NEEDED.test(name) || paths.some((it) => IS_NEEDED.test(it)))) return null;
+  const textOf = (name: string): string => {
+    const paths = read.get(name) ?? [];
+    return paths.length > 0 ? settingsIn(paths, kind) : settingOf(name, kind);
+  };
+  const exported = names.map((it) => `export const ${it} = ${textOf(it)};`);
+  return [...exported, exportedAs(text, request, whole === '' ? '{}' : textOf(whole)), ''].join('\n');
+}
+
+/** Text that exports a value as a whole: what a file gets that imports it by default, or requires it. */
+function exportedAs(text: string, request: string, value: string): string {
+  const isRequired = new RegExp(String.raw`\b\w+\s*=\s*require\(\s*['"]${asPattern(request)}['"]`).test(text);
+  return isRequired ? `module.exports = ${value};` : `export default ${value};`;
+}
+
 /** How a file calls what another one exports by default, or all that it exports. */
 function defaultOf(text: string, request: string): string {
   const from = asPattern(request);
@@ -72,5 +143,5 @@ export function clientFile(request: string, text: string): string | null {
   });
   const whole = GIVES_CLIENT.test(defaultOf(text, request)) ? '() => client' : 'client';
   const connects = kind === 'node-redis' && !/\.connect\(/.test(text) ? [CONNECTS] : [];
-  return [CLIENTS[kind], ...connects, ...exported, `export default ${whole};`, ''].join('\n');
+  return [CLIENTS[kind], ...connects, ...exported, exportedAs(text, request, whole), ''].join('\n');
 }

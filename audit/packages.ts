@@ -79,9 +79,22 @@ const ONLY_AWAITS =
  * @param text - Of the file that imports it.
  */
 export function standForMissing(request: string, text: string): Module | null {
-  const needed = isFile(request) ? NEEDED_OF_FILES : NEEDED;
-  const isOwn = needed.test(request) && !(request === 'rxjs' && ONLY_AWAITS.test(text));
+  if (isFile(request)) {
+    const name = nameOfFile(request);
+    if (/^log(?:ger|ging|s)?$/i.test(name)) return moduleOf(QUIET as Module);
+    return NEEDED_OF_FILES.test(name) ? null : moduleOf(unknownValue() as Module);
+  }
+  const isOwn = NEEDED.test(request) && !(request === 'rxjs' && ONLY_AWAITS.test(text));
   return isOwn ? null : moduleOf(unknownValue() as Module);
+}
+
+/** What a file is called, or its folder where that is `index`. */
+export function nameOfFile(request: string): string {
+  const [last = '', folder = ''] = request
+    .replace(/\.[cm]?[jt]sx?$/, '')
+    .split('/')
+    .reverse();
+  return last === 'index' ? folder : last;
 }
 
 /** Whether what is imported is a file, and no package: also by an alias, `@/db` or `#db`. */

@@ -30,6 +30,10 @@ interface Required {
   readonly states: Map<string, Set<string>>;
   readonly patterns: Map<string, string>;
   readonly equal: Set<string>;
+  /** What has to be another text than something else: `input.toId`. */
+  readonly unequal: Set<string>;
+  /** Conditions at which loops end that have no other end. */
+  readonly exits: Set<SyntaxNode>;
   /** Expressions that are named: `const SKU = /^[A-Z]+$/`. */
   readonly named: Map<string, string>;
 }
@@ -52,6 +56,11 @@ export function requiredTypes(texts: readonly string[]): Map<string, CheckedType
   return found;
 }
 
+/** What is given to functions, as they name it, that files require to be another text: `if (input.from === input.to) throw …`. */
+export function unequalIn(texts: readonly string[]): ReadonlySet<string> {
+  return requiredIn(texts).unequal;
+}
+
 function requiredIn(texts: readonly string[]): Required {
   const required: Required = {
     there: new Set(),
@@ -59,6 +68,8 @@ function requiredIn(texts: readonly string[]): Required {
     states: new Map(),
     patterns: new Map(),
     equal: new Set(),
+    unequal: new Set(),
+    exits: new Set(),
     named: new Map(),
   };
   const trees = texts.map(treeOf);
@@ -105,9 +116,11 @@ function notePattern(node: SyntaxNode, { patterns, named }: Required): void {
 
 function look(node: SyntaxNode, required: Required): void {
   const test = part(node, 'test');
-  if (node.type === 'IfStatement' && test !== null) {
+  if (isEndless(node)) visit(node, (it) => void (isExit(it) && required.exits.add(it)));
+  if (required.exits.has(node)) noteThere(test, required.absent);
+  else if (node.type === 'IfStatement' && test !== null) {
     if (leaves(part(node, 'consequent'))) needs(test, false, required);
-    else noteThere(test, required);
+    else noteThere(test, required.there);
   }
   if (node.type === 'SwitchStatement') {
     const [first] = parts(node, 'cases').filter((it) => part(it, 'test') !== null && !leavesAtOnce(it));
@@ -117,10 +130,22 @@ function look(node: SyntaxNode, required: Required): void {
   }
 }
 
-/** What is asked for by `if (!row.paid)` is there in what follows, or not: it is not known to be absent. */
-function noteThere(test: SyntaxNode, { there }: Required): void {
-  const name = test.type === 'UnaryExpression' && test.operator === '!' ? lastIn(part(test, 'argument')) : null;
-  if (name !== null) there.add(name);
+/** `for (;;)` and `while (true)`. */
+function isEndless(node: SyntaxNode): boolean {
+  const test = part(node, 'test');
+  return node.type === 'ForStatement' ? test === null : node.type === 'WhileStatement' && test?.value === true;
+}
+
+/** `if (!page.hasMore) break;` */
+function isExit(node: SyntaxNode): boolean {
+  const then = node.type === 'IfStatement' ? part(node, 'consequent') : null;
+  return (then?.type === 'BlockStatement' ? parts(then, 'body').at(-1) : then)?.type === 'BreakStatement';
+}
+
+/** What is asked for by `if (!row.paid)` is there in what follows, or not: it is not known to be absent. A loop ends by that. */
+function noteThere(test: SyntaxNode | null, names: Set<string>): void {
+  const name = test?.type === 'UnaryExpression' && test.operator === '!' ? lastIn(part(test, 'argument')) : null;
+  if (name !== null) names.add(name);
 }
 
 function leavesAtOnce(one: SyntaxNode): boolean {
@@ -146,6 +171,7 @@ function needs(node: SyntaxNode, isTrue: boolean, required: Required): void {
     const isEqual = /^===?$/.test(String(operator));
     const [name, state] = [lastIn(left), textIn(right)];
     if (isEqual === isTrue && /^[!=]==?$/.test(String(operator))) noteEqual(left, right, required);
+    else if (isEqual && pathOf(left) !== null) required.unequal.add(pathOf(right) ?? '');
     if (name === null || state === null || isEqual !== isTrue || !/^[!=]==?$/.test(String(operator))) return;
     if (IS_STATE.test(name)) required.states.set(name, (required.states.get(name) ?? new Set()).add(state));
   } else if (type === 'CallExpression' && isTrue) notePattern(node, required);
@@ -162,6 +188,13 @@ const IS_NAME = /(?:Id|_id|Code|_code|Key|Name|Slug|Email|Currency|Region)$/;
 function noteEqual(left: SyntaxNode, right: SyntaxNode, { equal }: Required): void {
   const names = [left, right].map((it) => lastIn(it) ?? (it.type === 'Identifier' ? nameOf(it) : ''));
   if (names.every((it) => it !== '')) for (const it of names) if (IS_NAME.test(it)) equal.add(it);
+}
+
+/** `input.toId`, or `to`; `null` for what is neither a name nor a part of what has one. */
+function pathOf(node: SyntaxNode | null): string | null {
+  if (node === null || node.type === 'Identifier') return node && nameOf(node);
+  const [name, of] = [lastIn(node), pathOf(part(node, 'object'))];
+  return name === null || of === null ? null : `${of}.${name}`;
 }
 
 function isLength(node: SyntaxNode): boolean {

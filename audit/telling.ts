@@ -1,4 +1,4 @@
-import { givesClient } from './neighbours.js';
+import { givesClient, hasSettings } from './neighbours.js';
 import { isFile, replacedIn } from './packages.js';
 import { nameOfPlan, whereOf } from './plan.js';
 import { hasOwnConnections, type Program } from './program.js';
@@ -52,7 +52,8 @@ export function understoodIn(program: Program, { how, seen }: FoundLock): string
 
 /** What stands for an import. */
 function stands(request: string): string {
-  return givesClient(request) ? 'a client of Redis stands for it' : 'what is called of it succeeds';
+  if (givesClient(request)) return 'a client of Redis stands for it';
+  return hasSettings(request) ? 'its settings are guessed by their names' : 'what is called of it succeeds';
 }
 
 /** What was judged, and what was not. */

@@ -1,6 +1,7 @@
 import type { Answer } from '../core/index.js';
 import type { Meaning } from '../libraries/redis/meaning.js';
 import { isUnconditional, type Said } from './said.js';
+import { calls } from './unknown.js';
 
 /** What is taken of a TTL for work: clocks differ by a little, and who relies on the last of it relies on chance. */
 const USABLE_SHARE = 0.98;
@@ -80,10 +81,14 @@ export class Trial {
   private readonly unanswered = new Map<number, object | undefined>();
   /** What each node was asked for last: its next answer is about that. */
   private readonly asked = new Map<number, Offer>();
+  /** Keys of further locks that are held at once. */
+  private readonly seconds = new Set<string>();
   private readonly needed: number;
   private tell: () => void = () => {};
   /** The nodes to which it has sent a transaction that adds something. */
   readonly adds: Set<number> = new Set<number>();
+  /** The connections over which it has sent anything, where they are known. */
+  readonly connections: Set<object> = new Set<object>();
   /** The connections over which it has sent WATCH. */
   readonly watchedOver: Set<object> = new Set<object>();
   /** What waits until the work is done; `null` where nothing is kept back. */
@@ -109,6 +114,7 @@ export class Trial {
   /** @param connection - Over which it goes out, where it is known. */
   heard(said: Said, connection?: object): void {
     this.sent.push(said);
+    if (connection !== undefined) this.connections.add(connection);
     if (!this.isGranted) this.acquiredBy = [this.acquiredBy[1] ?? '', String(said.words)];
     if (said.verb === 'watch' && connection !== undefined) this.watchedOver.add(connection);
     if (said.operation === 'acquire' && said.value !== null && !(this.isHeld && this.isGranted)) {
@@ -214,12 +220,31 @@ export class Trial {
     return this.won?.value ?? this.latest;
   }
 
-  /** Whether a command sets guarded data while the lock is held, or after it: another key without a TTL, or whether or not that is there. */
+  /**
+   * Whether a command sets guarded data while the lock is held, or after it: another key without a TTL, or whether or not that is there;
+   * or is about a second lock that is taken while the first is held, with a token of its own.
+   */
   hasBeside(words: readonly string[], { operation, keys, ttlMs, value }: Meaning): boolean {
+    const [key = ''] = keys;
+    if (this.isSecond(words, operation, key, value)) this.seconds.add(key);
+    if (this.seconds.has(key)) return true;
     const isData = ttlMs === 0 || isUnconditional(words);
     if (operation !== 'acquire' || !isData || this.ttlMs === null || Number.isNaN(this.grantedMs)) return false;
     const isOther = this.key !== null && !keys.includes(this.key) && value !== this.value;
     return isOther && this.sent.some((it) => it.key === this.key && (it.ifNew || it.verb === 'script'));
+  }
+
+  private isSecond(
+    words: readonly string[],
+    operation: Meaning['operation'],
+    key: string,
+    value: string | null,
+  ): boolean {
+    if (operation !== 'acquire' || key === '' || key === this.key || value === null || value === this.value)
+      return false;
+    // A function that takes two things and compares them has one lock for each.
+    const isOfTwo = [...calls.unequal].some((it) => [key, this.key ?? ''].some((name) => name.includes(`-${it}`)));
+    return isOfTwo && this.won?.deletedOn.size === 0 && words.some((it) => /^nx$/i.test(it));
   }
 
   /** Until when its caller may rely on it, ms by the wall clock, if its TTL is what ends it. */

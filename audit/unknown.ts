@@ -29,6 +29,8 @@ interface Calls {
   number: (() => number) | null;
   /** Names of properties that files require to be of a type, with that. */
   types: ReadonlyMap<string, CheckedType>;
+  /** What functions are given that has to be another text than something else, by its path: `input.toId`. */
+  unequal: ReadonlySet<string>;
   /** Told when what runs a function that it is handed begins, and when that has ended: a transaction. */
   ran: ((name: string, isOver: boolean) => void) | null;
   /** The signature of each request; `null` where files check none. */
@@ -77,6 +79,7 @@ export const calls: Calls = {
   finds: true,
   number: null,
   types: new Map(),
+  unequal: new Set(),
   ran: null,
   signature: null,
   path: null,

@@ -89,6 +89,8 @@ describe.each([
   ['forty-eighth', 20],
   ['forty-ninth', 20],
   ['fiftieth', 20],
+  ['fifty-first', 20],
+  ['fifty-second', 20],
 ] as const)('the %s set of locks as people write them', (set, count) => {
   const locks = locksOf(set);
 

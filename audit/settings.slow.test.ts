@@ -1,0 +1,100 @@
+import { expect, it } from 'vitest';
+import { audited, idsOf } from './testing/audited.js';
+
+const UNLOCK = `"if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0"`;
+
+/** A worker that takes its settings from a file that is not there. */
+const dispatching = (ttl: string, busy: string): string => `import { randomUUID } from 'node:crypto';
+import { Redis } from 'ioredis';
+import { Kafka } from 'kafkajs';
+import { config } from '../config';
+import { logger } from '../config/logger';
+import { pool } from '../db';
+const redis = new Redis(config.redis.url, { maxRetriesPerRequest: 1 });
+const consumer = new Kafka({ brokers: config.kafkaBrokers }).consumer({ groupId: 'orders' });
+export async function dispatch(order: string): Promise<void> {
+  const key = 'dispatch:' + order, token = randomUUID();
+  if ((await redis.set(key, token, 'PX', ${ttl}, 'NX')) !== 'OK') { logger.warn({ order }, 'busy'); ${busy} }
+  try { await pool.query('UPDATE orders SET courier = $2 WHERE id = $1', [order, config.region]); }
+  finally { await redis.eval(${UNLOCK}, 1, key, token); }
+}`;
+
+it('guesses settings of a file that is not there, unless the lock may depend on them', async () => {
+  const { ids, understood } = await audited(dispatching('30_000', 'return;'));
+  expect(ids).toEqual([]);
+  expect(understood).toContain('../config: not there, and so not loaded; its settings are guessed by their names');
+  expect(await idsOf(dispatching('30_000', ''))).toEqual(['fails-open']);
+  await expect(audited(dispatching('config.lockTtlMs', 'return;'))).rejects.toThrow(
+    'imports ../config, which is not there',
+  );
+});
+
+/** Moves an amount between two accounts, by locks of these names. */
+const moving = (keys: string): string => `import { randomUUID } from 'node:crypto';
+import { Redis } from 'ioredis';
+const redis = new Redis();
+interface Accounts { add(id: string, cents: number): Promise<void> }
+async function take(key: string): Promise<string> {
+  const token = randomUUID();
+  for (const until = Date.now() + 3_000; ; ) {
+    if ((await redis.set(key, token, 'PX', 30_000, 'NX')) === 'OK') return token;
+    if (Date.now() > until) throw new Error('busy');
+    await new Promise((done) => setTimeout(done, 50));
+  }
+}
+export async function transfer(from: string, to: string, cents: number, accounts: Accounts): Promise<void> {
+  if (from === to) throw new Error('the same account');
+  const held: [string, string][] = [];
+  try {
+    for (const key of ${keys}) held.push([key, await take(key)]);
+    await accounts.add(from, -cents);
+    await accounts.add(to, cents);
+  } finally { for (const [key, token] of held) await redis.eval(${UNLOCK}, 1, key, token); }
+}`;
+
+it('gives a function two things where it compares them', async () => {
+  expect(await idsOf(moving("[from, to].sort().map((it) => 'account:' + it)"), 40)).toEqual([]);
+  expect(await idsOf(moving("[from, to].map((it) => 'account:' + it)"))).toEqual(['locks-as-called']);
+});
+
+/** Sends a digest once in an hour. */
+const digest = (claims: string): string => `import { Redis } from 'ioredis';
+const redis = new Redis();
+interface Mails { send(hour: string): Promise<void> }
+export async function sendDigest(mails: Mails, now = new Date()): Promise<void> {
+  const hour = now.toISOString().slice(0, 13);
+  ${claims}
+  await mails.send(hour);
+}`;
+
+it('takes two claims of one process for two where they are of different hours', async () => {
+  const claims = "if ((await redis.set('digest:' + hour, '1', 'PX', 21_600_000, 'NX')) !== 'OK') return;";
+  expect(await idsOf(digest(claims))).toEqual([]);
+});
+
+/** Reads pages until there are no more, under a lock with this TTL. */
+const paging = (ttlMs: number): string => `import { randomUUID } from 'node:crypto';
+import axios from 'axios';
+import { Redis } from 'ioredis';
+import pg from 'pg';
+const redis = new Redis();
+const pool = new pg.Pool();
+const bank = axios.create({ baseURL: process.env.BANK_API, timeout: 30_000 });
+export async function load(account: string): Promise<void> {
+  const key = 'ledger:' + account, token = randomUUID();
+  if ((await redis.set(key, token, 'PX', ${ttlMs}, 'NX')) !== 'OK') return;
+  try {
+    let next = '0';
+    for (;;) {
+      const { data } = await bank.get('/entries', { params: { account, after: next } });
+      next = data.next;
+      if (!data.hasMore) break;
+    }
+    await pool.query('UPDATE accounts SET read_until = $2 WHERE id = $1', [account, next]);
+  } finally { await redis.eval(${UNLOCK}, 1, key, token); }
+}`;
+
+it('ends a loop that has no other end', async () => {
+  expect(await idsOf(paging(10_000))).toEqual(['work-outlasts-ttl']);
+  expect(await idsOf(paging(120_000))).toEqual([]);
+});
