@@ -53,3 +53,12 @@ it.each([
   expect(told).toContain(FIRES);
   expect(told.split('\n')).toHaveLength(text.split('\n').length);
 });
+
+it('instruments a condition within another', async () => {
+  const { run, noted } = made(
+    'async function run(a, b) {\n  if (await (async () => { if (a) return true; return b; })()) return 1;\n  return 0;\n}',
+  );
+  expect(await run(1, 0)).toBe(1);
+  expect(await run(0, 0)).toBe(0);
+  expect(noted.map((it) => it.startsWith('not '))).toEqual([false, false, true, true]);
+});

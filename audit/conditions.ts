@@ -23,13 +23,13 @@ export function fires(id: string, test: unknown): boolean {
 
 /** Instruments the conditions on which a file leaves a function, or goes on with the next of a loop. The lines stay the same. */
 export function withConditions(text: string, name: string): string {
-  let told = text;
-  const places = conditionsIn(syntaxOf(text, name)).sort((a, b) => b.start - a.start);
-  for (const { start, end } of places) {
-    const id = JSON.stringify(`${name}:${start}`);
-    told = `${told.slice(0, start)}${FIRES}(${id},(${text.slice(start, end)}))${told.slice(end)}`;
-  }
-  return told;
+  // One condition may be in a function that is in another.
+  const added = conditionsIn(syntaxOf(text, name)).flatMap(({ start, end }) => [
+    { at: start, more: `${FIRES}(${JSON.stringify(`${name}:${start}`)},(` },
+    { at: end, more: '))' },
+  ]);
+  added.sort((a, b) => b.at - a.at);
+  return added.reduce((told, { at, more }) => told.slice(0, at) + more + told.slice(at), text);
 }
 
 /**
