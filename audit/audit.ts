@@ -27,7 +27,7 @@ import { whereOf } from './plan.js';
 import { firstLineOf, Program } from './program.js';
 import { endsOtherwise, MOST_NODES, reasonOf } from './refusal.js';
 import { isCache, waitsForHolder } from './repeats.js';
-import { requiredTypes, unequalIn } from './required.js';
+import { requiredIn, requiredTypes } from './required.js';
 import { type AuditPlan, type AuditResult, CLIENT_KINDS, type ClientKind, type Finding, type Hints } from './result.js';
 import { pathsIn } from './routes.js';
 import { type Failing, type Searched, searchAudit } from './search.js';
@@ -57,8 +57,8 @@ const HARMLESS_IN_CACHES: readonly string[] = [
 /** The same where who has waited long enough does the work, too. */
 const HARMLESS_AFTER_WAITING: readonly string[] = ['fails-open', 'two-holders', 'over-when-given', 'outlives-key'];
 /** The same of work under a lock of Redlock that may be done twice, as its file says: its nodes were slow, and nothing is done again. */
-const HARMLESS_WHERE_REPEATED: readonly string[] = ['over-when-given', 'reused-token'];
-const SAYS_REPEATED = /idempot|on conflict|\bunique (?:index|constraint|key|violation)|\bunique\s*\(|\b23505\b/i;
+const HARMLESS_WHERE_REPEATED: readonly string[] = ['over-when-given'];
+const SAYS_REPEATED = /idempot|on conflict|\bunique (?:index|constraint|key|violation)/i;
 
 const MOST_FINDINGS = 3;
 const MOST_SHRINKING = 400;
@@ -91,8 +91,9 @@ async function audited(plan: AuditPlan, tell: Tell, isStopped: () => boolean): P
   const program = await Program.load(plan.path);
   Object.assign(process.env, environmentFor(program.sources, plan.nodes ?? serversIn(program.sources) ?? MOST_NODES));
   keepClassesOfNodeRedis(plan.path);
-  calls.types = requiredTypes(program.texts);
-  calls.unequal = unequalIn(program.texts);
+  const required = requiredIn(program.texts);
+  calls.types = requiredTypes(program.texts, required);
+  calls.unequal = required.unequal;
   calls.signature = signatureFor(program.texts);
   calls.path = pathsIn(program.texts);
   calls.body = bodyIn(program.sources);

@@ -6,7 +6,7 @@ import { part, parts, type SyntaxNode, syntaxOf, visit } from './syntax.js';
 /** The function that instrumented code hands such a condition. */
 export const FIRES = '__lockstepFires';
 
-/** Which conditions are passed over, and who is told of the others. */
+/** Which conditions are passed over, and what receives the others. */
 export const conditions: {
   /** By file, and place in it. */
   passed: ReadonlySet<string>;

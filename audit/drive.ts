@@ -163,8 +163,8 @@ class LockUser {
       const stop = new AbortController();
       const response = responseOf();
       const call = (): Promise<unknown> => callOf(taker, { ...acquiring, response: response.it, stop: stop.signal });
-      const isLeft = !isAsync(taker.it) && taker.parameters.some(isResponse);
-      const done = isLeft ? answered(call, response) : call();
+      const mayGoOn = !isAsync(taker.it) && taker.parameters.some(isResponse);
+      const done = mayGoOn ? answered(call, response) : call();
       noteStatus(trial, done, response);
       trial.loops = taker.parameters.some((it) => roleOf(it) === 'signal' && !it.isOptional);
       return this.worksItself(trial, done, done, stop);

@@ -7,7 +7,7 @@ import type { RefusalSign } from './plan.js';
 import type { Trial } from './trial.js';
 import { isUnknown } from './unknown.js';
 
-/** What an acquisition has given, and how to give it back. */
+/** What an acquisition has given, and how to release it. */
 export interface HeldByFile {
   readonly trial: Trial;
   /** What the file's own function returned, or handed to the work; what an extension returned takes its place. */

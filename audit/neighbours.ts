@@ -1,5 +1,5 @@
 import { clientKindIn } from './clients.js';
-import { OTHER_URL } from './environment.js';
+import { isLimit, OTHER_URL } from './environment.js';
 import { isFile, nameOfFile } from './packages.js';
 import type { ClientKind } from './result.js';
 
@@ -49,9 +49,10 @@ export function givesClient(request: string): boolean {
 }
 
 const HAS_SETTINGS = /^(?:config(?:uration|s)?|settings|env(?:ironment)?)$/i;
-/** Settings on which a lock may depend: nobody can guess them. */
+/** Settings on which a lock may depend, and which cannot be guessed: times, and lists of nodes. */
 const IS_NEEDED =
-  /ttl|lease|lock|expir|timeout|interval|delay|wait|retr|duration|_?ms$|sec(?:ond)?s?$|minutes?$|nodes|urls|hosts/i;
+  /ttl|lease|lock|expir|timeout|interval|delay|wait|retr|duration|(?:secs?|seconds?|minutes?)$|nodes|urls|hosts/i;
+const IN_MS = /(?:Ms|_ms|_MS)$/;
 
 /** Whether a file that is not there has settings. */
 export function hasSettings(request: string): boolean {
@@ -70,7 +71,8 @@ function settingOf(path: string, kind: ClientKind): string {
   }
   if (/url|uri|endpoint|base$/i.test(path)) return `'${OTHER_URL}'`;
   if (/(?:^|\.)(?:is|has)[A-Z]|enabled$/.test(path)) return 'true';
-  return /max|limit|size|count|batch|concurrency|port$/i.test(path) ? '100' : "'a'";
+  if (isLimit(path)) return '1';
+  return /size|count|batch|port$/i.test(path) ? '100' : "'a'";
 }
 
 /** Text of an object with these settings, as deep as their paths say. */
@@ -103,7 +105,7 @@ export function settingsFile(request: string, text: string): string | null {
   const read = new Map(
     [...names, ...(whole === '' ? [] : [whole])].map((it) => [it, readFrom(it).filter((path) => path !== '')]),
   );
-  if ([...read].some(([name, paths]) => IS_NEEDED.test(name) || paths.some((it) => IS_NEEDED.test(it)))) return null;
+  if ([...read].flat(2).some((it) => IS_NEEDED.test(it) || IN_MS.test(it))) return null;
   const textOf = (name: string): string => {
     const paths = read.get(name) ?? [];
     return paths.length > 0 ? settingsIn(paths, kind) : settingOf(name, kind);

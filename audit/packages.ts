@@ -69,6 +69,8 @@ export function standFor(request: string): Module | null {
   return REPLACED.test(request) ? moduleOf(unknownValue() as Module) : null;
 }
 
+/** A file with a logger, by its name. */
+const IS_LOGGER = /^log(?:ger|ging|s)?$/i;
 /** What only waits for a value: all that an application imports of RxJS, as a rule. */
 const ONLY_AWAITS =
   /\bimport\s*\{\s*(?:(?:firstValueFrom|lastValueFrom|type\s+\w+|Observable)\s*,?\s*)+\}\s*from\s*['"]rxjs['"]/;
@@ -81,7 +83,7 @@ const ONLY_AWAITS =
 export function standForMissing(request: string, text: string): Module | null {
   if (isFile(request)) {
     const name = nameOfFile(request);
-    if (/^log(?:ger|ging|s)?$/i.test(name)) return moduleOf(QUIET as Module);
+    if (IS_LOGGER.test(name)) return moduleOf(QUIET as Module);
     return NEEDED_OF_FILES.test(name) ? null : moduleOf(unknownValue() as Module);
   }
   const isOwn = NEEDED.test(request) && !(request === 'rxjs' && ONLY_AWAITS.test(text));

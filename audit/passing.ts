@@ -3,7 +3,7 @@ import { conditions } from './conditions.js';
 import type { Bench } from './load.js';
 import { type Attempt, heldNow } from './rehearsal.js';
 
-/** So many conditions may stand between the begin of a function and its work. */
+/** So many conditions may come before the work of a function. */
 const MOST_PASSED = 8;
 
 /**
@@ -26,7 +26,7 @@ export async function withPassed(bench: Bench, before: Attempt, run: () => Promi
       conditions.noted = null;
     });
     if (again !== null && isBetter(again, best)) [best, known] = [again, bench.passed];
-    // What it has left on last stands in the way of all else. What was false once is known: as whether a lock was granted.
+    // The last one keeps it from the rest. One that was false once depends on what is known: whether a lock was granted.
     const isHeld = again?.trial?.isGranted === true;
     const last = fired.findLast(({ id, whileHeld }) => whileHeld === isHeld && !others.has(id));
     if (again === null || last === undefined || (!isHeld && again.trial?.key != null)) break;

@@ -24,13 +24,13 @@ const CHECKED =
 const IS_STATE = /(?:^|_|[a-z](?=[A-Z]))(?:status|state|phase|stage|type|kind)$/i;
 
 /** What conditions say of properties, by name. */
-interface Required {
+export interface Required {
   readonly there: Set<string>;
   readonly absent: Set<string>;
   readonly states: Map<string, Set<string>>;
   readonly patterns: Map<string, string>;
   readonly equal: Set<string>;
-  /** What has to be another text than something else: `input.toId`. */
+  /** What is given to functions, as they name it, and has to be another text than something else: `if (from === input.toId) throw …`. */
   readonly unequal: Set<string>;
   /** Conditions at which loops end that have no other end. */
   readonly exits: Set<SyntaxNode>;
@@ -39,8 +39,10 @@ interface Required {
 }
 
 /** The properties and parameters that files require to be a text, a number or a list, there, absent or in a state, by name. */
-export function requiredTypes(texts: readonly string[]): Map<string, CheckedType> {
-  const required = requiredIn(texts);
+export function requiredTypes(
+  texts: readonly string[],
+  required: Required = requiredIn(texts),
+): Map<string, CheckedType> {
   const found = new Map<string, CheckedType>();
   for (const name of required.equal) found.set(name, 'string');
   for (const [name, pattern] of required.patterns) found.set(name, { pattern });
@@ -56,12 +58,8 @@ export function requiredTypes(texts: readonly string[]): Map<string, CheckedType
   return found;
 }
 
-/** What is given to functions, as they name it, that files require to be another text: `if (input.from === input.to) throw …`. */
-export function unequalIn(texts: readonly string[]): ReadonlySet<string> {
-  return requiredIn(texts).unequal;
-}
-
-function requiredIn(texts: readonly string[]): Required {
+/** What the conditions of files say. */
+export function requiredIn(texts: readonly string[]): Required {
   const required: Required = {
     there: new Set(),
     absent: new Set(),
@@ -192,7 +190,8 @@ function noteEqual(left: SyntaxNode, right: SyntaxNode, { equal }: Required): vo
 
 /** `input.toId`, or `to`; `null` for what is neither a name nor a part of what has one. */
 function pathOf(node: SyntaxNode | null): string | null {
-  if (node === null || node.type === 'Identifier') return node && nameOf(node);
+  if (node === null) return null;
+  if (node.type === 'Identifier') return nameOf(node);
   const [name, of] = [lastIn(node), pathOf(part(node, 'object'))];
   return name === null || of === null ? null : `${of}.${name}`;
 }

@@ -114,7 +114,7 @@ const LONG_SHARE = 0.95;
 async function releasesRaced(subject: Subject): Promise<Defect | null> {
   const { bench, how } = subject;
   if (!bench.program.texts.some((it) => LIMITS.test(it))) return null;
-  for (const isBare of [how.isBare, true]) {
+  for (const isBare of new Set([how.isBare, true])) {
     const own = { ...subject, how: { ...how, isBare } };
     const [brief] = await plays(own, [[use(10, subject.ttlMs, 1)]]);
     const ttlMs = brief?.trial?.ttlMs ?? 0;

@@ -22,6 +22,14 @@ interface Offer {
   readonly deletedOn: Set<number>;
 }
 
+/** A try that a node has not answered. */
+interface Owed {
+  readonly offer: Offer;
+  readonly connection: object;
+  /** It was taken back meanwhile. */
+  isTakenBack: boolean;
+}
+
 /** One acquisition of one process, as its connections show it. */
 export class Trial {
   readonly sent: Said[] = [];
@@ -81,6 +89,8 @@ export class Trial {
   private readonly unanswered = new Map<number, object | undefined>();
   /** What each node was asked for last: its next answer is about that. */
   private readonly asked = new Map<number, Offer>();
+  /** The tries that each node has not answered, the oldest first, where their connection is known: it answers in order. */
+  private readonly owed = new Map<number, Owed[]>();
   /** Keys of further locks that are held at once. */
   private readonly seconds = new Set<string>();
   private readonly needed: number;
@@ -127,7 +137,10 @@ export class Trial {
       this.offered(said.value, said, connection);
     }
     this.isAnew ||= this.loops && this.isHeld && said.operation === 'acquire' && said.key === this.key;
-    if (said.operation === 'release' && said.key === this.key) this.offer?.deletedOn.add(said.node);
+    if (said.operation === 'release' && said.key === this.key) {
+      this.offer?.deletedOn.add(said.node);
+      for (const it of this.owed.get(said.node) ?? []) it.isTakenBack ||= it.offer === this.offer;
+    }
     if (said.operation === 'extend') {
       this.isOwnExtension = said.words.includes(this.key ?? '');
       // A leader that campaigns in each round by one command begins a new term, and revives no old one.
@@ -176,6 +189,8 @@ export class Trial {
     if (!isPending || this.asked.get(node) !== offer) offer.sentMs.set(node, atMs);
     this.unanswered.set(node, connection);
     this.asked.set(node, offer);
+    const before = (this.owed.get(node) ?? []).filter((it) => it.connection === connection);
+    if (connection !== undefined) this.owed.set(node, [...before, { offer, connection, isTakenBack: false }]);
     this.offers.set(value, offer);
   }
 
@@ -185,6 +200,7 @@ export class Trial {
       this.untilMs = nowMs + Math.max(this.extensionMs ?? 0, this.ttlMs ?? Number.POSITIVE_INFINITY);
     }
     this.isTold ||= operation === 'extend' && answer === 'no' && this.isOwnExtension;
+    const oldest = operation === 'acquire' ? this.owed.get(node)?.shift() : undefined;
     // What extends where the key is its own may have set it.
     const isOffer = operation === 'acquire' || (operation === 'extend' && this.asked.has(node));
     if (!isOffer || (this.isGranted && (this.isHeld || operation === 'extend'))) return;
@@ -196,7 +212,7 @@ export class Trial {
     }
     const offer = this.asked.get(node);
     // What it has taken back meanwhile, it does not count.
-    if (offer === undefined || offer.deletedOn.has(node)) return;
+    if (offer === undefined || offer.deletedOn.has(node) || oldest?.isTakenBack === true) return;
     offer.grantedMs.set(node, offer.sentMs.get(node) ?? nowMs);
     if (offer.grantedMs.size < this.needed || this.won === offer) return;
     this.won = offer;

@@ -62,7 +62,7 @@ export async function understand(bench: Bench, hints: Hints): Promise<FoundLock>
   const problems: unknown[] = [];
   let plans: Plan[] = [];
   let storing: Plan | null = null;
-  const found = async (plan: Plan): Promise<FoundLock | null> => {
+  const foundBy = async (plan: Plan): Promise<FoundLock | null> => {
     bench.wire.counts = false;
     bench.wire.setsBefore = false;
     return await tried(bench, plan, hints);
@@ -76,7 +76,7 @@ export async function understand(bench: Bench, hints: Hints): Promise<FoundLock>
     const ownWork = plans.filter((it) => it.use === 'with').map((it): Plan => ({ ...it, use: 'handler' }));
     for (const plan of [...plans.slice(0, MOST_PLANS), ...ownWork.slice(0, MOST_OWN_WORK)]) {
       try {
-        const lock = await found(plan);
+        const lock = await foundBy(plan);
         if (lock === null) continue;
         if (onlyStores(lock)) storing ??= plan;
         else if (!isLeftToOthers(lock.how, plans)) return withOthers(bench, lock, plans);
@@ -86,7 +86,7 @@ export async function understand(bench: Bench, hints: Hints): Promise<FoundLock>
       }
     }
   }
-  const stored = storing === null ? null : await found(storing);
+  const stored = storing === null ? null : await foundBy(storing);
   if (stored !== null) return withOthers(bench, stored, plans);
   const { name, missing } = bench.program;
   // It may be what the lock is made of.
