@@ -1,12 +1,13 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { layOut } from '../scenarios/json-layout.js';
 import { outputJsonSchema } from './output-grammar.js';
 import { emptyFolder, lockstep } from './testing/in-process.js';
 import { expectToFit } from './testing/output.js';
 
 test('what --json prints has a published schema that is up to date (vitest -u writes it)', async () => {
-  await expect(`${JSON.stringify(outputJsonSchema())}\n`).toMatchFileSnapshot('./output.schema.json');
+  await expect(layOut(outputJsonSchema())).toMatchFileSnapshot('./output.schema.json');
 });
 
 // The longer ones where they are tested: mutants, replay --all, and check --demo.

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { layOut } from '../scenarios/json-layout.js';
 import { formatDiff } from './diff-text.js';
 import { mermaid } from './mermaid.js';
 import { PLAIN } from './painter.js';
@@ -12,7 +13,7 @@ import { traceJsonSchema } from './trace-grammar.js';
 
 describe('the JSON trace', () => {
   test('has a published schema that is up to date (vitest -u writes it)', async () => {
-    await expect(`${JSON.stringify(traceJsonSchema())}\n`).toMatchFileSnapshot('./trace.schema.json');
+    await expect(layOut(traceJsonSchema())).toMatchFileSnapshot('./trace.schema.json');
   });
 
   test('is what the schema says, in every scenario, and nothing else is', () => {

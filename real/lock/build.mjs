@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { build } from 'esbuild';
 
@@ -18,16 +18,6 @@ await build({
   target: 'node20.19',
   logLevel: 'warning',
   plugins: [
-    {
-      // Lines of comments are in the sources, and docstrings in the declarations too. Others stay: bundlers read some of them.
-      name: 'without-comments',
-      setup: ({ onLoad }) => {
-        onLoad({ filter: /\.ts$/ }, ({ path }) => ({
-          contents: readFileSync(path, 'utf8').replaceAll(/^[ \t]*(?:\/\*\*[\s\S]*?\*\/|\/\/.*)\n/gm, ''),
-          loader: 'ts',
-        }));
-      },
-    },
     {
       // The two share what is in the one, so that `instanceof LockError` holds across them.
       name: 'one-lock',
