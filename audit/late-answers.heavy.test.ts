@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { idsOfModule as idsOf } from './testing/audited.js';
 
@@ -51,6 +52,11 @@ it.each([
   ['waits for its answers for ever', socketLock('return;')],
 ])('lets pass what %s', async (_, text) => {
   await expect(idsOf(text)).resolves.toEqual([]);
+});
+
+it('lets pass what has a connection for each command', async () => {
+  const text = readFileSync(new URL('../test/wild/fifty-first/resp-lock.mjs', import.meta.url), 'utf8');
+  expect(await idsOf(text)).toEqual([]);
 });
 
 /** What it has given up, it does not take back: the key stays until its TTL is over, and another key is given wrongly. */

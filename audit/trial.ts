@@ -211,8 +211,9 @@ export class Trial {
       return;
     }
     const offer = this.asked.get(node);
-    // What it has taken back meanwhile, it does not count.
-    if (offer === undefined || offer.deletedOn.has(node) || oldest?.isTakenBack === true) return;
+    // What it has taken back meanwhile, it does not count, nor what it has given up for a try with another token.
+    const isGivenUp = oldest !== undefined && (oldest.isTakenBack || oldest.offer !== offer);
+    if (offer === undefined || offer.deletedOn.has(node) || isGivenUp) return;
     offer.grantedMs.set(node, offer.sentMs.get(node) ?? nowMs);
     if (offer.grantedMs.size < this.needed || this.won === offer) return;
     this.won = offer;

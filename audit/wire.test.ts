@@ -22,6 +22,30 @@ function trialOf(
   return trial;
 }
 
+describe('answers over one connection, which come in order', () => {
+  it.each([
+    ['taken back', 'token', true],
+    ['given up for another token', 'another', false],
+  ])('belong to the oldest try, which is none where it was %s', (_, value, isTakenBack) => {
+    const [trial, connection] = [new Trial(1), {}];
+    trial.heard(saidOf(0, 10), connection);
+    if (isTakenBack) trial.heard(saidOf(0, 100, 'token', 'release'), connection);
+    trial.heard(saidOf(0, 200, value), connection);
+    trial.answered(0, 'acquire', 'yes', 900);
+    expect(trial.isGranted).toBe(false);
+    trial.answered(0, 'acquire', 'yes', 901);
+    expect(trial.isGranted).toBe(true);
+    expect(trial.value).toBe(value);
+  });
+
+  it('grant what was asked for twice with one token', () => {
+    const [trial, connection] = [new Trial(1), {}];
+    for (const atMs of [10, 200]) trial.heard(saidOf(0, atMs), connection);
+    trial.answered(0, 'acquire', 'yes', 900);
+    expect(trial.isGranted).toBe(true);
+  });
+});
+
 describe('until when a lock may be relied on', () => {
   it('counts from the first of its nodes, though one was asked again later', () => {
     const trial = trialOf(2, [0, 10, 'yes'], [1, 10, 'yes'], [2, 10, 'no'], [2, 500, 'no']);
