@@ -10,8 +10,42 @@ const CLAIMS_ONCE = new RegExp(
 /** Comments go on in the next line. */
 const LINE_BREAK = /\s*\n\s*(?:\*|\/\/)?\s*/g;
 
-/** What a comment of these files claims about how often work is done; `null` where none does. */
-export function claimIn(texts: readonly string[]): string | null {
+/** What files say about how often their work is done. */
+export interface Claims {
+  /** A comment on it; `null` where there is none. */
+  readonly claim: string | null;
+  /** A job of once a day whose work adds each time that it is done; `null` where there is none. */
+  readonly addsDaily: { readonly schedule: string; readonly column: string } | null;
+}
+
+/** What these files say about how often their work is done. */
+export function claimsIn(texts: readonly string[]): Claims {
+  return { claim: claimIn(texts), addsDaily: addsDailyIn(texts) };
+}
+
+function claimIn(texts: readonly string[]): string | null {
   const claims = texts.map((it) => CLAIMS_ONCE.exec(it.replace(LINE_BREAK, ' '))?.[0]);
   return claims.find((it) => it !== undefined) ?? null;
+}
+
+/** A schedule of one time a day, or less often: its minute and its hour are numbers. */
+const DAILY = /\b(?:schedule\w*|Cron(?:Job)?)\(\s*(['"`])((?:\d+ )?\d+ \d+ \S+ \S+ \S+)\1/;
+const UPDATE = /\bupdate\s+[\w".]+\s+set\s+([^;`]*?)\bwhere\b([^;`]*)/gi;
+/** A column that is set to more, or less, than it was. */
+const ADDS = /\b(\w+)\s*=\s*(?:\w+\.)?\1\s*[+-]/i;
+
+/** A job whose statement adds each time, as none of its conditions is on what it sets. */
+function addsDailyIn(texts: readonly string[]): Claims['addsDaily'] {
+  for (const text of texts) {
+    const schedule = DAILY.exec(text)?.[2];
+    if (schedule === undefined) continue;
+    for (const [, set = '', where = ''] of text.matchAll(UPDATE)) {
+      const column = ADDS.exec(set)?.[1];
+      const isGuarded = [...set.matchAll(/(\w+)\s*=/g)].some(([, name]) =>
+        new RegExp(`\\b${name}\\b`, 'i').test(where),
+      );
+      if (column !== undefined && !isGuarded) return { schedule, column };
+    }
+  }
+  return null;
 }

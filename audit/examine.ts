@@ -2,7 +2,7 @@ import type { LockPlan, Schedule } from '../scenarios/index.js';
 import { isWork } from './called.js';
 import { type Capacity, capacityOf } from './capacity.js';
 import { isOwnWork } from './cases.js';
-import { claimIn } from './claims.js';
+import { type Claims, claimsIn } from './claims.js';
 import type { Defect } from './defect.js';
 import { isLostInFailover } from './failover.js';
 import { comparesTexts, drawsNumbers, type Fence, fencesOf } from './fences.js';
@@ -32,7 +32,7 @@ import { FIRST_TTL_MS, type Named, namedAs } from './units.js';
 import { type Untold, untoldOf } from './untold.js';
 
 /** What was seen of a lock while it was used with nothing in its way. */
-export interface Seen extends Omit<TwoTasks, 'besides'>, InOutages, Untold, SentWhileHeld {
+export interface Seen extends Omit<TwoTasks, 'besides'>, InOutages, Untold, SentWhileHeld, Claims {
   readonly readers: TwoReaders;
   /** How many may hold it at once. */
   readonly capacity: Capacity;
@@ -62,8 +62,6 @@ export interface Seen extends Omit<TwoTasks, 'besides'>, InOutages, Untold, Sent
   readonly ownWorkMs: number | null;
   /** One held the lock and released it, and another asked after that, before the TTL of the first was over. */
   readonly next: readonly Attempt[];
-  /** What a comment of the file claims about how often its work is done. */
-  readonly claim: string | null;
   /** It waits for a replica, and is held without: a failover gives it to another process. */
   readonly lostInFailover: boolean;
   /** The function that releases is handed what was acquired as it is. */
@@ -157,7 +155,7 @@ export async function examine(
       ...(await untoldOf(subject, alone.trial?.loops ?? false)),
       shown: [...(await targetedDefects(subject)), ...(await requestDefects(subject))],
       next,
-      claim: claimIn(bench.program.texts),
+      ...claimsIn(bench.program.texts),
     },
   };
 }

@@ -63,7 +63,9 @@ export function guardDefects({ how, seen }: Pick<FoundLock, 'how' | 'seen'>): De
       ? `its key is that of a period (${JSON.stringify(first.trial.key)}), for which its work is done once`
       : isAlone && seen.claim !== null
         ? `its comment says that its work is done once in a period ("${seen.claim}")`
-        : null;
+        : isAlone && seen.addsDaily !== null
+          ? `its timer fires once in a period (${JSON.stringify(seen.addsDaily.schedule)}), and each run of its work changes ${seen.addsDaily.column} again`
+          : null;
   if (says === null) return [];
   return [
     {

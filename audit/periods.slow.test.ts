@@ -53,6 +53,40 @@ it.each([
   await expect(saidOf(daily(key, ttlS, work, end))).resolves.toMatchObject({ ids: [] });
 });
 
+/** A job by a schedule, which changes the balance of accounts. */
+const charging = (schedule: string, sets: string, where: string): string => `import { randomUUID } from 'node:crypto';
+import Redis from 'ioredis';
+import cron from 'node-cron';
+import pg from 'pg';
+const redis = new Redis(process.env.REDIS_URL);
+const pool = new pg.Pool({ statement_timeout: 60_000 });
+const DEL = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+export async function charge() {
+  const token = randomUUID();
+  if ((await redis.set('charge', token, 'PX', 600_000, 'NX')) !== 'OK') return;
+  try {
+    await pool.query(\`UPDATE accounts SET ${sets} WHERE ${where}\`);
+  } finally {
+    await redis.eval(DEL, 1, 'charge', token);
+  }
+}
+cron.schedule('${schedule}', () => { charge().catch(console.error); });`;
+
+it.each([
+  ['what a job of each day adds again', '0 3 * * *', 'due = due + fee', "state = 'open'", ['guard-released']],
+  [
+    'no job of each day that looks when it added last',
+    '0 3 * * *',
+    'due = due + fee, charged = $1',
+    'charged < $1',
+    [],
+  ],
+  ['no job of each day that may be done again', '0 3 * * *', 'due = 0', "state = 'paid'", []],
+  ['no job that is done all the time', '*/5 * * * *', 'due = due + fee', "state = 'open'", []],
+])('finds %s', async (_, schedule, sets, where, ids) => {
+  await expect(saidOf(charging(schedule, sets, where))).resolves.toMatchObject({ ids });
+});
+
 /** A job with parameters `given`; `checks` is done first, and its key is made of `of`. */
 const job = (given: string, checks: string, of: string): string => `import type { Redis } from 'ioredis';
 export async function once(redis: Redis, ${given}, work: () => Promise<void>): Promise<boolean> {

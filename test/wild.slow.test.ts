@@ -91,6 +91,8 @@ describe.each([
   ['fiftieth', 20],
   ['fifty-first', 20],
   ['fifty-second', 20],
+  ['fifty-third', 20],
+  ['fifty-fourth', 20],
 ] as const)('the %s set of locks as people write them', (set, count) => {
   const locks = locksOf(set);
 
