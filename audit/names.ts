@@ -26,6 +26,7 @@ export const FINDING_TITLES: Readonly<Record<string, string>> = {
   hang: 'A call never returns, or goes round in circles.',
   'keeps-late-grant': 'An acquisition that has given up gets the lock later, and keeps it.',
   'kept-on-error': 'It keeps its key when the work throws.',
+  'key-of-order': 'Its lock is named after two things in the order in which they are given.',
   'key-of-pair': 'Its lock is named after two things together, each of which it changes.',
   'key-of-side': 'Its lock is named after one of two things, each of which it changes.',
   'late-extension': 'It extends its key for the first time when that has expired.',

@@ -46,3 +46,32 @@ it('finds a lock that is named after one side of a transfer, and nothing where t
   expect(await idsOf(ofOne)).toEqual(['key-of-side']);
   expect(await idsOf(ofOne.replace('= ANY($1)', '= ANY($1) FOR UPDATE'))).toEqual([]);
 });
+
+/** Opens what two have together under a lock of this name. */
+const opening = (key: string, finds: string): string => `
+import { randomUUID } from 'node:crypto';
+import { Redis } from 'ioredis';
+import pg from 'pg';
+const redis = new Redis(process.env.REDIS_URL!);
+const db = new pg.Pool({ connectionString: process.env.DATABASE_URL });
+export async function open(one: string, other: string): Promise<string | null> {
+  const key = ${key}, token = randomUUID();
+  if ((await redis.set(key, token, 'PX', 30_000, 'NX')) !== 'OK') return null;
+  try {
+    const { rows } = await db.query('SELECT id FROM threads WHERE ${finds}', [one, other]);
+    if (rows.length > 0) return rows[0].id;
+    await db.query('INSERT INTO threads (id, a, b) VALUES ($1, $2, $3)', [token, one, other]);
+    return token;
+  } finally { await redis.eval("${UNLOCK}", 1, key, token); }
+}`;
+
+const AS_GIVEN = `\`thread:\${one}:\${other}\``;
+const EITHER = '(a = $1 AND b = $2) OR (a = $2 AND b = $1)';
+
+it.each([
+  ['a lock that is named after two in the order given', AS_GIVEN, EITHER, ['key-of-order']],
+  ['no lock that is named after two that are sorted', `\`thread:\${[one, other].sort().join(':')}\``, EITHER, []],
+  ['no lock of what has one order', AS_GIVEN, 'a = $1 AND b = $2', []],
+])('finds %s', async (_, key, finds, ids) => {
+  expect(await idsOf(opening(key, finds))).toEqual(ids);
+});

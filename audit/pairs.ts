@@ -1,3 +1,4 @@
+import { isWork } from './called.js';
 import type { Defect } from './defect.js';
 import { nameOfPlan, type Plan } from './plan.js';
 import { namesInLock, played } from './played.js';
@@ -14,9 +15,31 @@ const CHANGES = /(?:^|\.)(?:update|save|set|put)\w*(?: |$)/i;
 /** What a record has is changed by a number, in the database. */
 const ADDS = /\b(\w+)\s*=\s*(?:\w+\.)?\1\s*[-+]|\b(?:in|de)crement\b|\$inc\b/i;
 
-/** What is wrong with the name of the lock of a transfer. */
+/** What is wrong with the name of the lock of a transfer, or of what two have together. */
 export async function ofTransfer(subject: Runnable, plan: Plan): Promise<Defect | null> {
-  return (await locksPair(subject, plan)) ?? (await locksOneSide(subject, plan));
+  return (await locksPair(subject, plan)) ?? (await locksOneSide(subject, plan)) ?? (await locksInOrder(subject, plan));
+}
+
+/** Looks for what two have together, whichever of them is named first: `(a = $1 AND b = $2) OR (a = $2 AND b = $1)`. */
+const OF_EITHER_ORDER = [
+  /\{\s*(\w+):\s*([\w.]+),\s*(\w+):\s*([\w.]+)\s*\}[\s\S]{0,120}?\{\s*\1:\s*\4,\s*\3:\s*\2\s*\}/,
+  /\b(\w+)\s*=\s*(\$\d+)\s+and\s+(\w+)\s*=\s*(\$\d+)\s*\)?\s*or\s*\(?\s*\1\s*=\s*\4\s+and\s+\3\s*=\s*\2\b/i,
+];
+/** Puts two names into one order. */
+const ORDERS = /\.(?:sort|toSorted)\(|Math\.(?:min|max)\(|localeCompare|\bleast\(|[<>]=?\s*[\w.]+\s*\?/i;
+
+/**
+ * What is wrong where the lock of what two have together is named after both in the order in which they are given, and the file looks for
+ * both orders.
+ */
+async function locksInOrder(subject: Runnable, plan: Plan): Promise<Defect | null> {
+  const { texts } = subject.bench.program;
+  if (!texts.some((it) => OF_EITHER_ORDER.some((of) => of.test(it))) || texts.some((it) => ORDERS.test(it)))
+    return null;
+  const [alone] = await played(subject, [{ plan, atMs: 10 }]);
+  const { key = null, works = [], isGranted = false } = alone?.trial ?? {};
+  if (!isGranted || key === null || !/\ba\b.*\ba\b/.test(key) || !works.some(isWork)) return null;
+  return { ...IN_ORDER, sentence: `${nameOfPlan(plan)} ${IN_ORDER.sentence}` };
 }
 
 /**
@@ -102,6 +125,16 @@ const OF_PAIR: Defect = {
   sentence:
     'names its lock after both sides together, and changes each of them under it: a transfer between one of the two and a third (A to B, and A to C) has another key and runs at the same time, both read the same account, and one overwrites the other',
   fix: 'take one lock for each side, in one order (sorted), or change each by one atomic statement (SET balance = balance - ?)',
+  brings: [],
+  property: 'mutual-exclusion',
+  isShown: true,
+};
+
+const IN_ORDER: Defect = {
+  id: 'key-of-order',
+  sentence:
+    'names its lock after two things in the order in which it is given them, though what it looks for may have them in either order: a call with the same two the other way round has another key, and does the same work at the same time',
+  fix: 'sort the two before the key is made of them',
   brings: [],
   property: 'mutual-exclusion',
   isShown: true,
