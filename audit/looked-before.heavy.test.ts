@@ -40,6 +40,12 @@ it.each([
   expect(await idsOf(text)).toEqual([]);
 });
 
+it('lets pass one that looks again by a query builder', async () => {
+  const look = "if (await knex('events').where({ id: event.eventId }).first()) return;";
+  const text = booking(look, look).replace(/await this\.ledger\.append\(.*\)/, "await knex('events').insert({})");
+  expect(await idsOf(`import make from 'knex';\nconst knex = make({ client: 'pg' });\n${text}`)).toEqual([]);
+});
+
 /** A pair of functions, and one that works under them and notes in the key how far it has come. */
 const noting = (keeps: string): string => `import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';

@@ -96,7 +96,8 @@ export async function looksOnlyBefore(subject: Timed): Promise<Defect | null> {
   const inside = trial.works.filter((it) => !SAFE_TWICE.test(it)).map(nameOfCall);
   const isOnlyBefore = (look: string): boolean => {
     const same = inside.filter((it) => ownerOf(it) === ownerOf(look));
-    return same.length > 0 && same.every(isWork);
+    // A name of which it is not known that it looks does so inside, too: `first()` of a query builder.
+    return !inside.includes(look) && same.length > 0 && same.every(isWork);
   };
   return before.some((it) => LOOKS_FOR.test(it) && isOnlyBefore(it)) ? LOOKS_BEFORE : null;
 }
