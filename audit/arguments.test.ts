@@ -30,6 +30,10 @@ it.each([
   ],
   ['function run(order) { return order.orderId + order.customer.id; }', [{ orderId: 'b', customer: { id: 'b' } }]],
   ['function run(job) { const { name, data: { id } } = job; }', [{ name: 'b', data: { id: 'b' } }]],
+  [
+    "type Level =\n  | 'info'\n  | 'high';\ninterface Alert { id: string; level: Level }\nfunction run(alert: Alert) {}",
+    [{ id: 'b', level: 'info' }],
+  ],
   // Whose lock it is says nothing of which lock it is.
   ['function lock({ key, owner }) {}', [{ key: 'b', owner: 'token' }]],
   ['function lock({ id, ttlMs }) {}', [{ id: 'b', ttlMs: 7_000 }]],

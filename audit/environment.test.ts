@@ -25,6 +25,21 @@ it.each([
   expect(Object.fromEntries(others)).toEqual(expected);
 });
 
+it.each([
+  ['const url = process.env.DATABASE_URL;\nif (!url) process.exit(64);', { DATABASE_URL: 'https://other.example/a' }],
+  ["if (!process.env.APP_NAME) throw new Error('no name');", { APP_NAME: 'a' }],
+  [
+    "const env = (it) => process.env[it] ?? fail(it);\nconst db = env('DATABASE_URL');",
+    { DATABASE_URL: 'https://other.example/a' },
+  ],
+  // A text is no number.
+  ['const ttl = process.env.APP_TTL;\nif (!ttl) process.exit(64);', {}],
+  ['const url = process.env.DATABASE_URL;\nconnect(url);', {}],
+])('gives what has to be there in %s', (text, expected) => {
+  const required = Object.entries(from(text)).filter(([name]) => /DATABASE|APP/.test(name));
+  expect(Object.fromEntries(required)).toEqual(expected);
+});
+
 it('finds the servers of Valkey, and those whose names a file puts together', () => {
   expect(from('new Redis(process.env.VALKEY_URL);')).toMatchObject({ VALKEY_URL: 'redis://n0:6379' });
   expect(from('new Redis({ host, password: process.env.REDIS_KEY });')).not.toHaveProperty('REDIS_KEY');

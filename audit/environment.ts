@@ -19,6 +19,23 @@ const COMPARED = /!==?\s*(?:`[^`]*\$\{\s*)?process\.env\.([A-Z][A-Z0-9_]*)/g;
 /** What a method of is called as the file is loaded has to be there: `process.env.BROKERS.split(',')`. */
 const CALLED = /\bprocess\.env\.([A-Z][A-Z0-9_]*)!?\.\w+\(/g;
 
+/** The same of what ends the program, or throws, where it is not there: `if (!url) process.exit(1)`. */
+const REQUIRED = /!\s*process\.env\.([A-Z][A-Z0-9_]*)\b(?!\.)/g;
+const KEPT = /\b(\w+)(?:\s*:\s*\w[^=\n]*)?\s*=\s*process\.env\.([A-Z][A-Z0-9_]*)\s*[;,\n]/g;
+/** A function that reads those that it is told: `env('DATABASE_URL')`. */
+const BY_NAME = /\bprocess\.env\[\s*\w+\s*\]/;
+const QUOTED = /\(\s*['"]([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)['"]/g;
+
+/** Names of what has to be there, and is no server of Redis as a rule. */
+function requiredNames({ text }: SourceFile): string[] {
+  const kept = [...text.matchAll(KEPT)].filter(([, variable = '']) => new RegExp(`!\\s*${variable}\\b`).test(text));
+  return [
+    ...[...text.matchAll(REQUIRED)].map(([, name = '']) => name),
+    ...kept.map(([, , name = '']) => name),
+    ...(BY_NAME.test(text) ? [...text.matchAll(QUOTED)].map(([, name = '']) => name) : []),
+  ];
+}
+
 const MADE = /\benv\[\s*`([^`]*)`\s*\]/g;
 const LISTED = /\[([^\][]*)\]/g;
 const WORD = /(['"])([A-Za-z0-9][A-Za-z0-9_]*)\1/g;
@@ -41,7 +58,7 @@ function namesIn(sources: readonly SourceFile[]): string[] {
     ...namesMade(text),
     ...[...text.matchAll(TAKEN)].flatMap(([, inner = '']) => inner.match(/[A-Z][A-Z0-9_]+/g) ?? []),
   ]);
-  return [...new Set([...names, ...USUAL])];
+  return [...new Set([...names, ...sources.flatMap(requiredNames), ...USUAL])];
 }
 
 type Kind = 'rest' | 'token' | 'list' | 'url' | 'host' | 'port';
@@ -121,6 +138,8 @@ export function readsLimit(sources: readonly SourceFile[]): boolean {
 export const OTHER_URL = 'https://other.example';
 const IS_PLACE = /(?:URL|URI|ENDPOINT|ORIGIN|API|BASE|SERVICE|SERVER|WEBHOOK)$/;
 
+const IS_NUMBER = /TTL|TIMEOUT|INTERVAL|_(?:MS|SECS?|SECONDS|MINUTES|HOURS|DAYS|PORT|SIZE|COUNT|LIMIT|MAX|MIN)$/;
+
 /** Where its work reads and writes files; no real file is written. */
 const IS_FOLDER = /_(?:DIR|DIRECTORY|FOLDER|PATH|ROOT|BUCKET)$/;
 const FOLDER = 'files';
@@ -138,6 +157,7 @@ export function environmentFor(sources: readonly SourceFile[], nodes: number): R
   const counts = new Map<Kind, number>();
   const [short, bare] = [takesPlaces(sources), takesHosts(sources)];
   const areCounted = countsHolders(sources);
+  const required = new Set(sources.flatMap(requiredNames));
   const fetches = sources.some(({ text }) => /\bfetch\(/.test(text));
   for (const { text } of sources) for (const [, name = ''] of text.matchAll(COMPARED)) values[name] = SECRET;
   for (const { text } of sources) for (const [, name = ''] of text.matchAll(CALLED)) values[name] ??= 'a';
@@ -148,6 +168,8 @@ export function environmentFor(sources: readonly SourceFile[], nodes: number): R
     if (fetches && kind === null && IS_PLACE.test(name)) values[name] = OTHER_URL;
     if (kind === null && IS_SECRET.test(name)) values[name] = SECRET;
     if (kind === null && IS_FOLDER.test(name)) values[name] = FOLDER;
+    if (kind === null && required.has(name) && !IS_NUMBER.test(name))
+      values[name] ??= IS_PLACE.test(name) ? `${OTHER_URL}/a` : 'a';
     if (kind === null) continue;
     const isUsual = USUAL.includes(name);
     const nth = isUsual ? 0 : (counts.get(kind) ?? 0);

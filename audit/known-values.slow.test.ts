@@ -148,3 +148,34 @@ export async function grant(id: string) {
 }`;
   expect(await idsOf(text)).toContain('fails-open');
 });
+
+it('calls no private method of what has been started, which calls it itself', async () => {
+  const text = `import { randomUUID } from 'node:crypto';
+import type { Redis } from 'ioredis';
+interface Board { publish(): Promise<void> }
+export class Leader {
+  private token: string | null = null;
+  private isStopped = false;
+  constructor(private readonly redis: Redis, private readonly board: Board, private readonly ttlMs = 15_000) {}
+  async start(): Promise<void> {
+    await this.redis.call('FUNCTION', 'LOAD', 'REPLACE', LIBRARY);
+    void this.run();
+  }
+  stop(): void { this.isStopped = true; }
+  private async run(): Promise<void> {
+    while (!this.isStopped) {
+      if (await this.leads().catch(() => false)) await this.board.publish();
+      await new Promise((resolve) => setTimeout(resolve, 4_000));
+    }
+  }
+  private async leads(): Promise<boolean> {
+    if (this.token !== null && (await this.redis.call('FCALL', 'keep', 1, 'leader', this.token, this.ttlMs)) === 1) return true;
+    const token = randomUUID();
+    const reply = await this.redis.call('FCALL', 'take', 1, 'leader', token, this.ttlMs);
+    this.token = reply === 1 ? token : null;
+    return reply === 1;
+  }
+}
+const LIBRARY = "#!lua name=leases\\nredis.register_function('take', function(keys, args) if redis.call('SET', keys[1], args[1], 'NX', 'PX', args[2]) then return 1 end return 0 end)\\nredis.register_function('keep', function(keys, args) if redis.call('GET', keys[1]) == args[1] then return redis.call('PEXPIRE', keys[1], args[2]) end return 0 end)";`;
+  await expect(idsOf(text)).rejects.toThrow('nothing was found that says who has the lock');
+});

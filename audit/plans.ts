@@ -60,13 +60,24 @@ export async function plansIn(bench: Bench, hosts: Hosts, isBegun: boolean): Pro
   } catch (error) {
     problem ??= error;
   }
-  if (plans.length > 0 || problem === null)
-    return [...plans.filter((it) => !onlyReads(it)), ...plans.filter(onlyReads)];
+  if (plans.length > 0 || problem === null) {
+    // What is opened calls its own private methods, and would do twice what these do.
+    const all = plans.map((it) => (it.open && isPrivate(it, bench.program.texts) ? { ...it, open: null } : it));
+    return [...all.filter((it) => !onlyReads(it)), ...all.filter(onlyReads)];
+  }
   const { name } = bench.program;
   if (problem instanceof InputError) throw problem;
   throw new InputError(reasonOf(problem, name) ?? `${name} throws as it is loaded: ${firstLineOf(problem)}`, {
     cause: problem,
   });
+}
+
+/** Whether it is a private method, as its file says. */
+function isPrivate(plan: Plan, texts: readonly string[]): boolean {
+  const declared = texts.flatMap((it) =>
+    [...it.matchAll(/\bprivate\s+(?:async\s+)?(\w+)\s*[(<]/g)].map(([, name]) => name),
+  );
+  return declared.includes(takerIn(plan));
 }
 
 /** Whether it does work of its own that only reads, by its name: several may do that at once. */

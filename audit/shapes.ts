@@ -80,6 +80,9 @@ function withHandedOn(shapes: readonly Shape[]): readonly Shape[] {
   }));
 }
 
+/** One of some texts, the first of which begins it. */
+const TEXTS = /^[\s|]*(['"][^'"]*['"][\s\S]*)$/;
+
 class Reader {
   private readonly text: string;
   private readonly file: string;
@@ -88,6 +91,8 @@ class Reader {
   private readonly foreign = new Set<string>();
   /** Types of clients and of functions that have a name of the file's own. */
   private readonly named = new Map<string, string>();
+  /** Types of texts that have a name of the file's own: `'low' | 'high'`. */
+  private readonly texts = new Map<string, string>();
   private readonly shapes: Shape[] = [];
 
   constructor(text: string, file: string) {
@@ -103,6 +108,8 @@ class Reader {
         this.noteObject(node, parts(part(node, 'typeAnnotation') ?? node, 'members'));
         const is = part(node, 'typeAnnotation');
         const text = this.textOf(is);
+        const oneOf = TEXTS.exec(text)?.[1];
+        if (oneOf !== undefined) this.texts.set(nameOf(part(node, 'id')), oneOf);
         if (OF_CLIENTS.test(text) || is?.type === 'TSFunctionType') this.named.set(nameOf(part(node, 'id')), text);
       }
       const from = part(node, 'source');
@@ -290,7 +297,8 @@ class Reader {
 
   private fieldOfType(member: SyntaxNode, depth: number): Parameter {
     const annotation = part(part(member, 'typeAnnotation') ?? member, 'typeAnnotation');
-    const type = this.textOf(annotation);
+    const written = this.textOf(annotation);
+    const type = this.texts.get(written) ?? written;
     const isMethod = member.type === 'TSMethodSignature';
     const isFunction = isMethod || type.includes('=>');
     return {
