@@ -57,6 +57,8 @@ export interface ClientMaker {
   readonly library: unknown;
   /** An instance of `redlock` above a client, for a file that is handed one; `undefined` where no file names the package. */
   redlock(client: unknown): unknown;
+  /** An extension of that `redlock` gives a new lock, and makes the old one useless: from version 5 on. */
+  readonly givesNewLocks: boolean;
 }
 
 /** Loads a client, preferably the one that the file at `path` would get. @throws InputError where it is not installed. */
@@ -71,11 +73,13 @@ export async function loadClient(kind: ClientKind, path: string, texts: readonly
     library,
     make: (address, nodes) => MAKERS[kind](library, address, nodes),
     redlock: (client) => Redlock && new Redlock([client]).on('error', () => {}),
+    givesNewLocks: Object.hasOwn(Object(Redlock?.prototype), 'using'),
   };
 }
 
 /** The package that has it, where a file names that: also for its types alone. */
-const REDLOCK = /\bfrom\s+['"](redlock[\w-]*)['"]|\brequire\(\s*['"](redlock[\w-]*)['"]/;
+const REDLOCK =
+  /\bfrom\s+['"]((?:@sesamecare-oss\/)?redlock[\w-]*)['"]|\brequire\(\s*['"]((?:@sesamecare-oss\/)?redlock[\w-]*)['"]/;
 
 /** The name of the package by which files import `redlock`; `undefined` where none does. */
 export function redlockIn(texts: readonly string[]): string | undefined {

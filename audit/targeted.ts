@@ -1,6 +1,7 @@
 import { current } from '../libraries/runtime/owner.js';
 import { isWork } from './called.js';
 import { commandsOf, type Defect } from './defect.js';
+import { STOPS_EXTENDING } from './loss-defects.js';
 import { type Attempt, cutOff, delayed, use } from './rehearsal.js';
 import { doesTwice, looksOnlyBefore, repeatsAfterWait } from './repeats.js';
 import { type Said, setsAnyway } from './said.js';
@@ -29,6 +30,7 @@ export async function targetedDefects(subject: Subject): Promise<readonly Defect
     [(used === 'handler' || used === 'script') && how.releases, () => releasesUnawaited(subject)],
     [used !== 'handler' && isSingle && !how.campaigns, () => keepsLateGrant(subject)],
     [used !== 'handler' && how.renews && isSingle, () => extendsUnheeded(subject)],
+    [subject.bench.clients.givesNewLocks, () => Promise.resolve(extendsOldLock(subject))],
     [used === 'with' && how.releases && isSingle && hasContexts(subject), () => reenters(subject)],
     [used === 'with' && how.releases && isSingle, () => releasesHungUp(subject)],
     [used !== 'handler' && isSingle && how.besides.includes('b'), () => deletesUnwatched(subject)],
@@ -43,6 +45,14 @@ export async function targetedDefects(subject: Subject): Promise<readonly Defect
     if (defect !== null) found.push(defect);
   }
   return found;
+}
+
+/** A lock that no other takes the place of, which a timer extends again and again. */
+const EXTENDS_ONE = /\bconst\s+(\w+)\s*=\s*await\s+[\w.#]+\.acquire\([\s\S]*?\bsetInterval\([^;]*?\b\1\.extend\(/;
+
+/** What is wrong where a timer extends a lock of `redlock` 5 that its first extension has made useless. */
+function extendsOldLock({ bench }: Subject): Defect | null {
+  return bench.program.texts.some((it) => EXTENDS_ONE.test(it)) ? STOPS_EXTENDING : null;
 }
 
 function hasContexts({ bench }: Subject): boolean {
