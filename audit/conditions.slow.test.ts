@@ -97,6 +97,13 @@ it('waits until a request has its response', async () => {
   expect(await idsOf(holding("console.warn('busy');"))).toEqual(['fails-open']);
 });
 
+it('sees that work is done without the lock, though what it stores is named by chance', async () => {
+  // SET answers null where there is a key, and SETNX answers 0.
+  const text = holding('return res.status(409).end();').replace("!== 'OK'", '=== 0');
+  const named = text.replace(/await pool\.query\('INSERT[^;]*/, 'await pool.files.put(randomUUID())');
+  expect(await idsOf(named)).toEqual(['fails-open']);
+});
+
 /** A lock whose client connects as its application begins. */
 const connecting = (busy: string): string => `import { randomUUID } from 'node:crypto';
 import { createClient } from 'redis';

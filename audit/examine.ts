@@ -224,14 +224,17 @@ function isEndless({ trial }: Attempt): boolean {
   return trial !== null && trial.ttlMs === null && !trial.endsByValue;
 }
 
+/** A name that is drawn for each thing. */
+const DRAWN = /[\da-f]{8}-(?:[\da-f]{4}-){3}[\da-f]{12}|[\da-f]{16,}/g;
+
 /**
  * Whether a process that was refused the key has called, and sent to Redis, all that one does that has it, in the same order, and has
  * done more than look and respond: it has worked, or has released the lock after it has asked for data.
  */
 function worksAlike({ trial }: Attempt, refused: Attempt | undefined): boolean {
-  // What it stores may be named after its token.
+  // What it stores may be named after its token, or by chance.
   const works = (of: Attempt['trial'] | undefined): string[] => [
-    ...(of?.works ?? []).map((it) => (of?.value ? it.replaceAll(of.value, '') : it)),
+    ...(of?.works ?? []).map((it) => (of?.value ? it.replaceAll(of.value, '') : it).replaceAll(DRAWN, '')),
     ...(of?.sent ?? []).filter(({ key }) => key !== '' && key !== of?.key).map(({ verb, key }) => `${verb} ${key}`),
   ];
   const [own, other] = [works(trial), works(refused?.trial)];
