@@ -46,4 +46,6 @@ it('finds the servers of Valkey, and those whose names a file puts together', ()
   // biome-ignore lint/suspicious/noTemplateCurlyInString: as it is written in the file.
   const text = "const all = ['eu', 'us'].map((it) => new Redis(process.env[`REDIS_${it.toUpperCase()}_URL`]));";
   expect(from(text)).toMatchObject({ REDIS_EU_URL: 'redis://n0:6379', REDIS_US_URL: 'redis://n1:6379' });
+  const listed = "const all = ['REDIS_A', 'REDIS_B'].map((name) => new Redis(process.env[name]));";
+  expect(from(listed)).toMatchObject({ REDIS_A: 'redis://n0:6379', REDIS_B: 'redis://n1:6379' });
 });

@@ -37,18 +37,21 @@ function requiredNames({ text }: SourceFile): string[] {
 }
 
 const MADE = /\benv\[\s*`([^`]*)`\s*\]/g;
+/** `['REDIS_A', 'REDIS_B'].map((name) => process.env[name])`. */
+const BY_NAME = /\benv\[\s*[a-z]\w*!?\s*\]/;
 const LISTED = /\[([^\][]*)\]/g;
 const WORD = /(['"])([A-Za-z0-9][A-Za-z0-9_]*)\1/g;
 
-/** Names that are made of what a file lists: of a region, `REDIS_EU_URL`. */
+/** Names that a file lists, or that are made of what it lists: of a region, `REDIS_EU_URL`. */
 function namesMade(text: string): string[] {
   const lists = [...text.matchAll(LISTED)].map(([, list = '']) => list).join();
   const words = [...lists.matchAll(WORD)].map(([, , word = '']) => word);
-  return [...text.matchAll(MADE)].flatMap(([, made = '']) =>
+  const made = [...text.matchAll(MADE)].flatMap(([, name = '']) =>
     words.map((it) =>
-      made.replaceAll(/\$\{([^}]*)\}/g, (_, by: string) => (by.includes('toUpperCase') ? it.toUpperCase() : it)),
+      name.replaceAll(/\$\{([^}]*)\}/g, (_, by: string) => (by.includes('toUpperCase') ? it.toUpperCase() : it)),
     ),
   );
+  return BY_NAME.test(text) ? [...made, ...words.filter((it) => /^[A-Z][A-Z0-9_]+$/.test(it))] : made;
 }
 
 /** Names that files read from the environment, in the order in which they are written. */
