@@ -121,6 +121,36 @@ await redis.quit();`;
   expect(await idsOfModule(script('await '))).toEqual([]);
 });
 
+it('gives the commands of a script what they declare, and calls the first', async () => {
+  const script = (returned: string): string => `${HEAD.replace('return await work()', `return ${returned}work()`)}
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { chunk } from 'lodash';
+import pg from 'pg';
+const db = new pg.Pool();
+const program = new Command('stock').description('of a shop').showHelpAfterError();
+const whole = (text) => {
+  if (!/^[0-9]+$/.test(text)) throw new InvalidArgumentError('no number');
+  return Number(text);
+};
+program.command('count <shop> [shelves...]')
+  .requiredOption('--size <n>', 'of a batch', whole)
+  .addOption(new Option('--kind <kind>').choices(['food', 'tools']))
+  .option('--label <text>', 'of the count', 'usual')
+  .option('--dry-run')
+  .action(async (shop, shelves, { size, kind, label, dryRun }, command) => {
+    if (dryRun || size !== 30 || kind !== 'food' || label !== 'usual' || command.args[0] !== shop) return;
+    await locked('shop:' + shop, async () => {
+      for (const some of chunk(shelves, size)) await db.query('UPDATE shelves SET counted = 1 WHERE id = $1', some);
+      await db.query('UPDATE shops SET counted = 1 WHERE id = $1', [shop]);
+    });
+    await redis.quit();
+  });
+program.command('list').action(() => process.exit(0));
+await program.parseAsync(process.argv);`;
+  expect(await idsOfModule(script(''))).toEqual(['releases-early']);
+  expect(await idsOfModule(script('await '), 40)).toEqual([]);
+});
+
 it('takes a lock beside another server for one on one node', async () => {
   const worker = `${HEAD.replaceAll('process.env.REDIS_URL', 'process.env.LOCK_REDIS_URL')}
 import { Worker } from 'bullmq';

@@ -1,3 +1,4 @@
+import { COMMANDS } from './commands.js';
 import { QUIET, unknownValue } from './unknown.js';
 
 /*
@@ -47,6 +48,9 @@ function ofNext(): Module {
 /** What gives the function that it is handed. */
 const SAME = /^(?:fastify-plugin|express-async-handler)$/;
 
+/** What reads the arguments of a script, and calls what it is made for. */
+const COMMAND_LINES = /^(?:commander|cac)$/;
+
 /** What something is for, by its name, whose functions have to be its own: locks and their clients, tokens, times, and what calls functions. */
 const OWN =
   'redis|valkey|keydb|dragonfly|upstash|\\bkv\\b|lock|mutex|semaphore|lease|leader|elect|sync|concurren|limit|throttl|debounc|token|nonce|random|time|moment|duration|retr(?:y|i)|poll|async|promise|config|env\\b|util';
@@ -60,12 +64,18 @@ const NEEDED_OF_FILES = new RegExp(`${OWN}|sleep|delay|const|helper|common|share
 
 type Module = Readonly<Record<string, unknown>>;
 
-/** What stands for a package that is not loaded; `null` for one that is. */
-export function standFor(request: string): Module | null {
+/**
+ * What stands for a package that is not loaded; `null` for one that is.
+ *
+ * @param isScript - The file that imports it exports nothing.
+ */
+export function standFor(request: string, isScript: boolean): Module | null {
   if (LOGS.test(request)) return moduleOf(QUIET as Module);
   if (FETCHES.test(request)) return moduleOf(FETCH);
   if (OF_NEXT.test(request)) return moduleOf(ofNext());
   if (SAME.test(request)) return moduleOf(((it: unknown) => it) as unknown as Module);
+  // A file that exports something is used by that, and its commands may end its clients.
+  if (COMMAND_LINES.test(request)) return moduleOf(isScript ? COMMANDS : (unknownValue() as Module));
   return REPLACED.test(request) ? moduleOf(unknownValue() as Module) : null;
 }
 

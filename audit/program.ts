@@ -145,7 +145,7 @@ export class Program {
   }
 
   private async targetOf(request: string, from: string, name: string): Promise<Target> {
-    const stand = standFor(request);
+    const stand = standFor(request, !EXPORTS.test(this.files.get(from)?.source.text ?? ''));
     if (stand !== null) return { namespace: stand, exports: stand.default };
     const isBuiltin = request.startsWith('node:') || builtinModules.includes(request);
     const resolved = isBuiltin ? request : this.jiti.esmResolve(request, { parentURL: from, try: true });
@@ -164,7 +164,7 @@ export class Program {
       return { namespace: { default: exports }, exports };
     }
     try {
-      const namespace: Exports = await import(resolved);
+      const namespace = withNames(await import(resolved));
       if (CLIENTS.test(request)) takeTexts(namespace);
       const signs = /^(?:node:)?crypto$/.test(request) && signatureFor(this.texts) !== null;
       const shown = SCHEMAS.test(request)
@@ -226,6 +226,12 @@ const BEGUN_MS = 100;
 /** What is asked for as `./lock.js` may be `./lock.ts`. */
 function withoutEnd(request: string): string {
   return request.replace(/\.[cm]?[jt]sx?$/, '');
+}
+
+/** What `import { chunk } from 'lodash'` means in a compiled file, though Node sees no names in what a CommonJS package exports. */
+function withNames(namespace: Exports): Exports {
+  const isBare = Object.keys(namespace).every((it) => it === 'default' || it === 'module.exports');
+  return isBare ? { ...Object(namespace.default), ...namespace } : namespace;
 }
 
 function requireOr(request: string, from: string, namespace: Exports): unknown {
