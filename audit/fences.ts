@@ -47,6 +47,9 @@ export function speaksOfFencing({ program }: Bench): boolean {
   return program.sources.some(({ text }) => /fenc/i.test(text));
 }
 
+/** Draws a number that rises. */
+const DRAWS = /\bincr(?:by)?\b/i;
+
 /** The version of a record that was read, handed to a call after what is stored: `save(doc, doc.version)`. */
 const HANDS_VERSION = /,\s*[\w.]+\.(?:version|revision|rev|etag|_rev)\s*[,)]/g;
 /** The last statement that changes something in a text, and one that does so for a version alone. */
@@ -63,9 +66,19 @@ function handsVersion(text: string): boolean {
   });
 }
 
+/** A statement that stores a number where a lower one is: `SET sequence = $2 … WHERE id = $1 AND sequence < $2`. */
+const RAISES = /\b(\w+)\s*=\s*(\$\d+)[^;`]{0,300}\bwhere\b[^;`]{0,200}\b\1\s*<=?\s*\2(?!\d)/i;
+/** What says how many records a statement has changed. */
+const LOOKS_AT_CHANGED = /rowCount|affectedRows|changedRows|\breturning\b/i;
+
+/** Whether a file draws numbers from Redis, and looks whether its store has refused one: a fencing token by another name. */
+function raises(text: string): boolean {
+  return DRAWS.test(text) && RAISES.test(text) && LOOKS_AT_CHANGED.test(text);
+}
+
 /** Whether what a file stores its work in refuses who is late, by a fencing token or by the version that was read. */
 export function refusesLate(bench: Bench): boolean {
-  return speaksOfFencing(bench) || bench.program.sources.some(({ text }) => handsVersion(text));
+  return speaksOfFencing(bench) || bench.program.sources.some(({ text }) => handsVersion(text) || raises(text));
 }
 
 /** A lock that speaks of fencing may call its token so, or otherwise; what is nothing but a number is one. */
@@ -100,7 +113,7 @@ const READ_IN_LUA = /\blocal\s+(\w+)\s*=\s*redis\.p?call\(\s*['"]h?get['"][^\n]*
 
 /** Whether a file draws numbers that rise from holder to holder, by whatever name. */
 export function drawsNumbers(bench: Bench): boolean {
-  return speaksOfFencing(bench) || bench.program.texts.some((it) => /\bincr(?:by)?\b/i.test(it));
+  return speaksOfFencing(bench) || bench.program.texts.some((it) => DRAWS.test(it));
 }
 
 /** Whether a script of a file compares two texts, where it means numbers. */

@@ -100,6 +100,8 @@ const REDIS_CONNECTS =
   /(?<!\b(?:db|pg|\w*pool|prisma|mongo\w*|mqtt|amqp\w*|nats|kafka|producer|consumer|net|tls))\.connect\(/i;
 /** What gives a client, by its name, if it needs no argument: `warehouseRedis`. */
 const GIVES_CLIENT = /(?:redis|valkey|client|connection)$/i;
+/** What a function is told that makes a client: where its server is. */
+const LEADS_TO_SERVER = /^(?:urls?|host|port|connection)$/;
 /** What gives a client commands of the file's own. */
 const ADDS_COMMANDS = /\.defineCommand\(|\bscripts\s*:\s*\{/;
 /** A method by which an object connects that was made unconnected. */
@@ -143,7 +145,7 @@ async function ownConnection(
   const hasCommands = ([name, it]: readonly [string, Callable]): boolean =>
     !isClass(it) &&
     ADDS_COMMANDS.test(shapes.of(it, name).text) &&
-    shapes.of(it, name).parameters.every((one) => one.isOptional);
+    shapes.of(it, name).parameters.every((one) => one.isOptional || LEADS_TO_SERVER.test(roleOf(one)));
   const opener = functions.find(hasCommands) ?? functions.find(connects);
   const adds = opener !== undefined && hasCommands(opener);
   const isHanded = (it: Parameter): boolean =>
@@ -163,7 +165,15 @@ async function ownConnection(
   }
   if (opener === undefined || handed.length === 0) return undefined;
   const [name, connect] = opener;
-  return soon(async () => connect(...argumentsFor(shapes.of(connect, name).parameters, first)));
+  const { parameters } = shapes.of(connect, name);
+  const made = await soon(async () => connect(...argumentsFor(parameters, first)));
+  // What is told a server may as well make a lock.
+  return adds && parameters.some((it) => !it.isOptional) && !isClient(made) ? undefined : made;
+}
+
+function isClient(made: unknown): boolean {
+  const { defineCommand, sendCommand } = Object(made) as Readonly<Record<string, unknown>>;
+  return typeof (defineCommand ?? sendCommand) === 'function';
 }
 
 /** An instance of a class in the file that has all methods that are called on these parameters; `undefined` if there is none. */

@@ -70,6 +70,37 @@ export class Image {
   await expect(idsOf(text)).resolves.toEqual([]);
 });
 
+/** Makes a copy of stock, of which `before` says what it may take the place of; its commands are those of a client that the file makes. */
+const copying = (before: string): string => `${HEAD.replace('import type', 'import')}
+import axios from 'axios';
+import type { Pool } from 'pg';
+export function stockRedis(url: string): Redis {
+  const redis = new Redis(url);
+  redis.defineCommand('lease', { numberOfKeys: 2, lua: "if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return redis.call('INCR', KEYS[2]) end return false" });
+  return redis;
+}
+export class Stock {
+  private readonly wms = axios.create({ timeout: 60_000 });
+  constructor(private readonly redis: Redis, private readonly db: Pool) {}
+  async copy(warehouse: string): Promise<void> {
+    const [key, token] = ['stock:' + warehouse, randomUUID()];
+    const sequence = await (this.redis as any).lease(key, 'sequence:' + warehouse, token, 30_000);
+    if (sequence === null) return;
+    try {
+      const { data } = await this.wms.get('/stock/' + warehouse);
+      const { rowCount } = await this.db.query(
+        'UPDATE stock SET sequence = $2, lines = $3 WHERE warehouse = $1${before}', [warehouse, sequence, data],
+      );
+      if (rowCount === 0) throw new Error('a newer one is there');
+    } finally { await this.redis.eval(UNLOCK, 1, key, token); }
+  }
+}`;
+
+it('is handed a client with the commands that its file gives one, and may refuse who is late by the number of its lease', async () => {
+  expect(await idsOf(copying(' AND sequence < $2'), 40)).toEqual([]);
+  expect(await idsOf(copying(''))).toEqual(['work-outlasts-ttl']);
+});
+
 describe('a lock above clients that it is handed one by one', () => {
   const quorum = (since: string): string => `${HEAD}
 export class Quorum {
