@@ -28,3 +28,21 @@ it('asks for a file that has a part of the lock', async () => {
 export const ship = (id: string) => withLock(id, async () => { await fetch('http://orders/' + id, { method: 'POST' }); });`;
   await expect(audited(text)).rejects.toThrow('lock.ts imports ./with-lock, which is not there');
 });
+
+it('does without the names by which a service is given its client', async () => {
+  const service = locked("import { Inject } from '@nestjs/common';\nimport { ORDERS, REDIS } from '../tokens';", '')
+    .replace(
+      'export async function ship',
+      'export class Shipping { constructor(@Inject(REDIS) private redis: Redis, @Inject(ORDERS) private orders: Orders) {}\nasync ship',
+    )
+    .replace('{  }', '{ await this.redis.eval(UNLOCK, 1, key, token); }')
+    .replaceAll('await redis', 'await this.redis')
+    .replaceAll('await orders', 'await this.orders');
+  const imports = "import type { Redis } from 'ioredis';\ninterface Orders { ship(id: string): Promise<void> }\n";
+  const { ids, understood } = await audited(`${imports}${service}}`);
+  expect(understood).toContain('../tokens: not there, and so not loaded');
+  expect(ids).toEqual([]);
+  expect((await audited(`${imports}${service}}`.replace(') return;', ') console.warn(id);'))).ids).toEqual([
+    'fails-open',
+  ]);
+});

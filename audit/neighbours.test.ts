@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { clientFile, givesClient } from './neighbours.js';
+import { clientFile, givesClient, tokensFile } from './neighbours.js';
 
 it('has a client by each name by which it is imported', () => {
   const text = "import { redis, getRedis as client, PREFIX } from '../lib/redis';\nredis.set('a', 'b', 'PX', 1, 'NX');";
@@ -28,4 +28,14 @@ it('stands for no lock, and for no other file', () => {
   expect(clientFile('./orders', "import { redis } from './orders';")).toBeNull();
   expect(givesClient('ioredis')).toBe(false);
   expect(givesClient('@/lib/redis')).toBe(true);
+});
+
+it('stands for names by which something is given, and that nothing else is done with', () => {
+  const imported = "import { REDIS, POOL } from '../tokens';\n";
+  const text = `${imported}class Jobs { constructor(@Inject(REDIS) redis: Redis, @Inject(POOL) pool: Pool) {} }`;
+  expect(tokensFile('../tokens', text)).toBe("export const REDIS = 'REDIS';\nexport const POOL = 'POOL';\n");
+  expect(tokensFile('../tokens', `${text}\nredis.set(POOL, 'a');`)).toBeNull();
+  expect(tokensFile('../tokens', `${text}\nconst all = { ...POOL };`)).toBeNull();
+  expect(tokensFile('../tokens', "import { nextToken } from '../tokens';\nredis.set('a', nextToken());")).toBeNull();
+  expect(tokensFile('@our/tokens', text.replace('../tokens', '@our/tokens'))).toBeNull();
 });

@@ -43,6 +43,20 @@ function importedFrom(text: string, request: string): string[] {
     .filter((it) => it !== 'default');
 }
 
+/**
+ * The text of a file that stands for one which is not there, and of which a file has only names by which it is given something:
+ * `@Inject(REDIS)`; `null` for every other file.
+ */
+export function tokensFile(request: string, text: string): string | null {
+  const names = importedFrom(text, request);
+  const countOf = (pattern: string): number => text.match(new RegExp(pattern, 'g'))?.length ?? 0;
+  // Besides, it is named once as it is imported.
+  const isToken = (name: string): boolean =>
+    countOf(String.raw`(?<!\w|(?<!\.)\.)${name}(?!\w)`) === 1 + countOf(String.raw`\b[Ii]nject\(\s*${name}\s*\)`);
+  if (!isFile(request) || names.length === 0 || defaultOf(text, request) !== '' || !names.every(isToken)) return null;
+  return names.map((it) => `export const ${it} = '${it}';\n`).join('');
+}
+
 /** Whether a file that is not there gives a client of Redis. */
 export function givesClient(request: string): boolean {
   return isFile(request) && HAS_CLIENT.test(request);

@@ -21,7 +21,7 @@ import {
 } from './evaluation.js';
 import { keptBy } from './handed-functions.js';
 import { withLatches } from './latches.js';
-import { clientFile, settingsFile } from './neighbours.js';
+import { clientFile, settingsFile, tokensFile } from './neighbours.js';
 import { provideNewer, withoutEffects } from './outside.js';
 import { isFile, missingImport, packageOf, standFor, standForMissing } from './packages.js';
 import { argumentsIn } from './required.js';
@@ -182,7 +182,7 @@ export class Program {
 
   private async targetOfMissing(request: string, from: string, name: string): Promise<Target> {
     const text = this.files.get(from)?.source.text ?? '';
-    const client = clientFile(request, text) ?? settingsFile(request, text);
+    const client = clientFile(request, text) ?? tokensFile(request, text) ?? settingsFile(request, text);
     const missing = client === null ? standForMissing(request, text) : null;
     if (client === null && missing === null) throw new InputError(missingImport(name, request));
     this.missing.add(isFile(request) ? request : packageOf(request));
