@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { clientFile, givesClient, tokensFile } from './neighbours.js';
+import { clientFile, givesClient, settingsFile, tokensFile } from './neighbours.js';
 
 it('has a client by each name by which it is imported', () => {
   const text = "import { redis, getRedis as client, PREFIX } from '../lib/redis';\nredis.set('a', 'b', 'PX', 1, 'NX');";
@@ -38,4 +38,14 @@ it('stands for names by which something is given, and that nothing else is done 
   expect(tokensFile('../tokens', `${text}\nconst all = { ...POOL };`)).toBeNull();
   expect(tokensFile('../tokens', "import { nextToken } from '../tokens';\nredis.set('a', nextToken());")).toBeNull();
   expect(tokensFile('@our/tokens', text.replace('../tokens', '@our/tokens'))).toBeNull();
+});
+
+it('leaves out a setting that a lock may depend on where the file has a value of its own for it', () => {
+  const of = (text: string): string | null =>
+    settingsFile('../config', `import { config, TTL } from '../config';\n${text}`);
+  expect(of('take(config.lock.ttl || 5_000, config.size, TTL ?? 1);')).toContain(
+    'export const config = { lock: { ttl: undefined }, size: 100 };\nexport const TTL = undefined;',
+  );
+  expect(of('take(config.lock.ttl ?? 5_000, config.lock.ttl, TTL ?? 1);')).toBeNull();
+  expect(of('take(config.lock.ttl ?? 5_000, TTL);')).toBeNull();
 });

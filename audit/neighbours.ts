@@ -68,6 +68,20 @@ const IS_NEEDED =
   /ttl|lease|lock|expir|timeout|interval|delay|wait|retr|duration|(?:secs?|seconds?|minutes?)$|nodes|urls|hosts/i;
 const IN_MS = /(?:Ms|_ms|_MS)$/;
 
+/** Whether a lock may depend on a setting, by its name. */
+function isNeeded(path: string): boolean {
+  return IS_NEEDED.test(path) || IN_MS.test(path);
+}
+
+/** Whether a file has a value of its own for a setting wherever it reads that: `config.leaseMs ?? 45_000`. */
+function hasDefault(text: string, path: string): boolean {
+  const read = String.raw`(?<!\w|(?<!\.)\.)${path.replaceAll('.', String.raw`\??\.`)}(?![\w.]|\?\.)`;
+  const countOf = (pattern: string): number => text.match(new RegExp(pattern, 'g'))?.length ?? 0;
+  // What has no parts is named once as it is imported.
+  const reads = countOf(read) - (path.includes('.') ? 0 : 1);
+  return reads > 0 && countOf(String.raw`${read}\s*(?:\?\?|\|\|)`) === reads;
+}
+
 /** Whether a file that is not there has settings. */
 export function hasSettings(request: string): boolean {
   return isFile(request) && HAS_SETTINGS.test(nameOfFile(request));
@@ -75,6 +89,8 @@ export function hasSettings(request: string): boolean {
 
 /** Text of the value of a setting, by its path: `redis.url`. */
 function settingOf(path: string, kind: ClientKind): string {
+  // The file has a value of its own for it, or it would not have been guessed.
+  if (isNeeded(path)) return 'undefined';
   const isRest = kind === 'upstash';
   if (/redis|valkey|upstash|\bkv/i.test(path)) {
     if (/url|uri|dsn|endpoint|redis$/i.test(path))
@@ -102,7 +118,7 @@ function settingsIn(paths: readonly string[], kind: ClientKind, outer: string = 
 
 /**
  * The text of a file that stands for one which is not there, and has settings by its name, with all that the importing file reads of them;
- * `null` for every other file, and where a lock may depend on them.
+ * `null` for every other file, and where a lock may depend on them and the file has no values of its own for that.
  */
 export function settingsFile(request: string, text: string): string | null {
   if (!hasSettings(request)) return null;
@@ -119,7 +135,9 @@ export function settingsFile(request: string, text: string): string | null {
   const read = new Map(
     [...names, ...(whole === '' ? [] : [whole])].map((it) => [it, readFrom(it).filter((path) => path !== '')]),
   );
-  if ([...read].flat(2).some((it) => IS_NEEDED.test(it) || IN_MS.test(it))) return null;
+  const isUnknown = (path: string): boolean => isNeeded(path) && !hasDefault(text, path);
+  const all = [...read].flatMap(([name, paths]) => [name, ...paths.map((path) => `${name}.${path}`)]);
+  if (all.some(isUnknown)) return null;
   const textOf = (name: string): string => {
     const paths = read.get(name) ?? [];
     return paths.length > 0 ? settingsIn(paths, kind) : settingOf(name, kind);

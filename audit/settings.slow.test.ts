@@ -29,6 +29,14 @@ it('guesses settings of a file that is not there, unless the lock may depend on 
   );
 });
 
+it('takes the value that a file has of its own for a setting on which the lock depends', async () => {
+  const { ids, understood } = await audited(dispatching('config.lock?.ttlMs ?? 45_000', 'return;'));
+  expect(understood).toContain('its TTL is 45 s');
+  expect(ids).toEqual([]);
+  const twice = dispatching('config.lock.ttlMs ?? 45_000', 'return config.lock.ttlMs;');
+  await expect(audited(twice)).rejects.toThrow('imports ../config, which is not there');
+});
+
 /** Moves an amount between two accounts, by locks of these names. */
 const moving = (keys: string): string => `import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
