@@ -22,8 +22,8 @@ const CALLED = /\bprocess\.env\.([A-Z][A-Z0-9_]*)!?\.\w+\(/g;
 /** The same of what ends the program, or throws, where it is not there: `if (!url) process.exit(1)`. */
 const REQUIRED = /!\s*process\.env\.([A-Z][A-Z0-9_]*)\b(?!\.)/g;
 const KEPT = /\b(\w+)(?:\s*:\s*\w[^=\n]*)?\s*=\s*process\.env\.([A-Z][A-Z0-9_]*)\s*[;,\n]/g;
-/** A function that reads those that it is told: `env('DATABASE_URL')`. */
-const BY_NAME = /\bprocess\.env\[\s*\w+\s*\]/;
+/** What is read by a name that it is told: `process.env[name]`. */
+const BY_NAME = /\benv\[\s*[a-z]\w*!?\s*\]/;
 const QUOTED = /\(\s*['"]([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)['"]/g;
 
 /** Names of what has to be there, and is no server of Redis as a rule. */
@@ -37,8 +37,6 @@ function requiredNames({ text }: SourceFile): string[] {
 }
 
 const MADE = /\benv\[\s*`([^`]*)`\s*\]/g;
-/** `['REDIS_A', 'REDIS_B'].map((name) => process.env[name])`. */
-const BY_NAME = /\benv\[\s*[a-z]\w*!?\s*\]/;
 const LISTED = /\[([^\][]*)\]/g;
 const WORD = /(['"])([A-Za-z0-9][A-Za-z0-9_]*)\1/g;
 
