@@ -1,4 +1,4 @@
-import { isUnknown, unknownValue } from './unknown.js';
+import { isUnknown, PARTS, unknownValue } from './unknown.js';
 
 /*
  * Functions of JavaScript and Node that take no value of which nothing is known, or end the process for it: they are given its text.
@@ -40,6 +40,51 @@ function parse(text: unknown, ...more: readonly unknown[]): unknown {
   }
 }
 
+/** Of each map and each set, the keys that are parts of jobs and requests: of equal ones, that which it was given first. */
+const KEYS = new WeakMap<object, Map<string, unknown>>();
+
+/** The key by which a map or a set has it: two jobs about one thing have a part each, which would be one text. */
+function keyIn(all: object, key: unknown): unknown {
+  const part = isUnknown(key) ? PARTS.get(key as object) : undefined;
+  if (part === undefined) return key;
+  const keys = KEYS.get(all) ?? new Map<string, unknown>();
+  KEYS.set(all, keys);
+  if (!keys.has(part)) keys.set(part, key);
+  return keys.get(part);
+}
+
+class MapOfFile extends Map<unknown, unknown> {
+  override get(key: unknown): unknown {
+    return super.get(keyIn(this, key));
+  }
+
+  override has(key: unknown): boolean {
+    return super.has(keyIn(this, key));
+  }
+
+  override set(key: unknown, value: unknown): this {
+    return super.set(keyIn(this, key), value);
+  }
+
+  override delete(key: unknown): boolean {
+    return super.delete(keyIn(this, key));
+  }
+}
+
+class SetOfFile extends Set<unknown> {
+  override has(key: unknown): boolean {
+    return super.has(keyIn(this, key));
+  }
+
+  override add(key: unknown): this {
+    return super.add(keyIn(this, key));
+  }
+
+  override delete(key: unknown): boolean {
+    return super.delete(keyIn(this, key));
+  }
+}
+
 /** By their names, as a file finds them. */
 export const NATIVES: Readonly<Record<string, unknown>> = {
   // Node loads it when it is asked for first.
@@ -48,6 +93,8 @@ export const NATIVES: Readonly<Record<string, unknown>> = {
   },
   Buffer: new Proxy(Buffer, { get: (all, name) => ofBuffer[String(name)] ?? (Reflect.get(all, name) as unknown) }),
   JSON: new Proxy(JSON, { get: (all, name) => (name === 'parse' ? parse : (Reflect.get(all, name) as unknown)) }),
+  Map: MapOfFile,
+  Set: SetOfFile,
   URLSearchParams: given(URLSearchParams, known),
   structuredClone: (it: unknown, ...more: readonly unknown[]) =>
     isUnknown(it) ? it : (structuredClone as Make)(it, ...more),
