@@ -97,7 +97,7 @@ async function audited(plan: AuditPlan, tell: Tell, isStopped: () => boolean): P
   calls.signature = signatureFor(program.texts);
   calls.path = pathsIn(program.texts);
   calls.body = bodyIn(program.sources);
-  calls.fileAt = filesIn(program.sources);
+  calls.files = filesIn(program.sources);
   const guessed = clientKindIn(program.sources);
   const kinds =
     plan.client === undefined

@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { audited as saidOf } from './testing/audited.js';
+import { idsOfModule, audited as saidOf } from './testing/audited.js';
 
 const HEAD = `import { randomUUID } from 'node:crypto';
 import Redis from 'ioredis';
@@ -82,6 +82,38 @@ it.each([
     ids: [],
   });
   await expect(saidOf(dumping(starts, ''))).resolves.toMatchObject({ ids: ['fails-open'] });
+});
+
+/** Migrates as it is loaded, when it has waited for its turn for two minutes. */
+const migrating = (folder: string, filter: string, refused: string): string => `${HEAD}
+import { readdir, readFile } from 'node:fs/promises';
+import pg from 'pg';
+const db = new pg.Client({ connectionString: process.env.DATABASE_URL });
+await db.connect();
+const token = randomUUID();
+let isOurs = false;
+for (let i = 0; i < 40 && !isOurs; i++) {
+  isOurs = (await redis.set('schema', token, 'PX', 1_800_000, 'NX')) === 'OK';
+  if (!isOurs) await new Promise((done) => setTimeout(done, 3_000));
+}
+if (!isOurs) { ${refused} }
+try {
+  const { rows } = await db.query('SELECT name FROM schema_history');
+  const applied = new Set(rows.map((it) => it.name));
+  const folder = ${folder};
+  for (const name of (await readdir(folder)).filter((it) => ${filter} && !applied.has(it))) {
+    await db.query(await readFile(new URL(name, folder), 'utf8'));
+    await db.query('INSERT INTO schema_history (name) VALUES ($1)', [name]);
+  }
+} finally { await redis.eval(UNLOCK, 1, 'schema', token); }
+`;
+
+it.each([
+  ["new URL('./no-migrations/', import.meta.url)", "it.endsWith('.sql')"],
+  ["new URL('file:///no-migrations/')", String.raw`/^\d{4}_.+\.sql$/.test(it)`],
+])('has files in a folder that is not there, by the ending that is looked for: %s', async (folder, filter) => {
+  expect(await idsOfModule(migrating(folder, filter, 'process.exit(75);'))).toEqual([]);
+  expect(await idsOfModule(migrating(folder, filter, ''))).toEqual(['fails-open']);
 });
 
 it('refuses a file that is opened for writing by its number', async () => {

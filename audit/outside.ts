@@ -99,14 +99,15 @@ function isRead(flags: unknown): boolean {
 
 /** Whether a simulated process reads a file that is not there: one that its work is about. */
 function isMissing(path: unknown): boolean {
-  return current.owner !== null && typeof path === 'string' && !fs.existsSync(path);
+  const isPath = typeof path === 'string' || path instanceof URL;
+  return current.owner !== null && isPath && !fs.existsSync(path);
 }
 
 /** What is read of a file or a folder that is not there. */
 function contentOf(name: string, [path, how]: readonly unknown[]): unknown {
-  if (name === 'readdir') return ['a'];
+  if (name === 'readdir') return [...calls.files.names];
   const isText = typeof how === 'string' || typeof Object(how).encoding === 'string';
-  const text = calls.fileAt(String(path));
+  const text = calls.files.at(String(path));
   return isText ? text : Buffer.from(text);
 }
 
@@ -159,7 +160,9 @@ const files: Module = {
   open: opening('open'),
   openSync: opening('openSync'),
   createReadStream: (...given: Parameters<typeof fs.createReadStream>) =>
-    isMissing(given[0]) ? Readable.from([Buffer.from(calls.fileAt(String(given[0])))]) : fs.createReadStream(...given),
+    isMissing(given[0])
+      ? Readable.from([Buffer.from(calls.files.at(String(given[0])))])
+      : fs.createReadStream(...given),
   createWriteStream: (path: string): Writable =>
     new Writable({ write: (_, __, done) => void work('write', [path]).then(() => done(), done) }),
 };

@@ -4,7 +4,7 @@ import type { Bench, Stored } from './load.js';
 import type { Parameter } from './parameter.js';
 import type { SourceFile } from './shapes.js';
 import type { Trial } from './trial.js';
-import { LOOKS_FOR } from './unknown.js';
+import { type calls, LOOKS_FOR } from './unknown.js';
 import { isUsed } from './value-names.js';
 
 /** Enough of whatever is counted. */
@@ -104,15 +104,23 @@ const PARSED_LIST =
 const SEPARATED = /\.split\(\s*['"]([;,|]|\\t)['"]/;
 const LINES = 3;
 
-/** What files read of the files of their work, by the path of one: JSON, or lines of fields. */
-export function filesIn(sources: readonly SourceFile[]): (path: string) => string {
+/** How a name ends that is looked for in a folder. */
+const ENDING = /\.endsWith\(\s*['"`](\.\w+)['"`]|\\(\.\w+)\$\//g;
+
+/** What files read of the files of their work: JSON, or lines of fields; and how these are named in folders, as migrations are. */
+export function filesIn(sources: readonly SourceFile[]): typeof calls.files {
+  const endings = sources.flatMap(({ text }) =>
+    /\breaddir/.test(text) ? [...text.matchAll(ENDING)].map(([, end, form]) => end ?? form) : [],
+  );
+  const names = endings.length === 0 ? ['a'] : [...new Set(endings)].map((it) => `0001_a${it}`);
   const parsing = sources.filter(({ text }) => FROM_FILE.test(text));
   const [, by] = sources.map(({ text }) => SEPARATED.exec(text)).find((it) => it !== null) ?? [];
   const line = by === undefined ? '1' : ['1', '1', '1', '1'].join(by.replace('\\t', '\t'));
-  return (path) => {
+  const at = (path: string): string => {
     const isJson = /\.json$/.test(path) || (by === undefined && !/\.(?:[ct]sv|txt|log)$/.test(path));
     return isJson && parsing.length > 0 ? jsonFor(parsing) : `${line}\n`.repeat(LINES);
   };
+  return { at, names };
 }
 
 /** What a file parses without a type, and goes through as a list. */

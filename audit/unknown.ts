@@ -39,8 +39,8 @@ interface Calls {
   path: ((about: string) => string) | null;
   /** The body of a request for such a thing, as JSON; `null` where files parse none. */
   body: ((about: string) => string) | null;
-  /** The text of a file that is read, and is not there, by its path. */
-  fileAt: (path: string) => string;
+  /** Files that are not there: the text of one, by its path, and the names of those in a folder. */
+  files: { readonly at: (path: string) => string; readonly names: readonly string[] };
 }
 
 type AnyFunction = (...given: readonly unknown[]) => unknown;
@@ -84,7 +84,7 @@ export const calls: Calls = {
   signature: null,
   path: null,
   body: null,
-  fileAt: () => '',
+  files: { at: () => '', names: ['a'] },
 };
 
 /** Whether it stands for what is not known. */
