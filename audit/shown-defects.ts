@@ -356,7 +356,7 @@ export function spelledApart(name: string, used: string, locks: readonly string[
 export const STALE_READ: Defect = {
   id: 'reads-before-lock',
   sentence:
-    'before it has the lock, and under the lock stores what it has made of that: where another process changes the value in between, that change is overwritten',
+    'before it has the lock, and under the lock stores what it has made of that stale value: where another process changes the value in between, that change is overwritten',
   fix: 'read the value when the lock is held, or change it by one atomic command or script that reads it itself',
   brings: [],
   property: 'mutual-exclusion',

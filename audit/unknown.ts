@@ -89,7 +89,13 @@ export const calls: Calls = {
 
 /** Whether it stands for what is not known. */
 export function isUnknown(value: unknown): boolean {
-  return typeof value === 'function' && Reflect.get(value, IS_UNKNOWN) === true;
+  return pathOf(value) !== null;
+}
+
+/** The names by which something was found of which nothing is known: `.members`; `null` for everything else. */
+export function pathOf(value: unknown): string | null {
+  const path = typeof value === 'function' ? (Reflect.get(value, IS_UNKNOWN) as unknown) : null;
+  return typeof path === 'string' ? path : null;
 }
 
 /**
@@ -149,7 +155,7 @@ export function unknownValue(
       noted(path, told, whole === made ? unknownValue({}, text, path) : Reflect.construct(Object, [], whole)),
     get: (_, name) => {
       if (name === 'then') return undefined;
-      if (name === IS_UNKNOWN) return true;
+      if (name === IS_UNKNOWN) return path;
       if (name === 'prototype') return target.prototype;
       if (name === Symbol.hasInstance) return () => false;
       if (typeof name === 'string' && Object.hasOwn(known, name)) return known[name];
@@ -339,7 +345,7 @@ function limited(takes: () => Promise<void>, signals: readonly AbortSignal[]): (
 /** Stands for what is told things, and says nothing: a logger. */
 export const QUIET: object = new Proxy(quiet, {
   construct: () => QUIET,
-  get: (_, name) => (name === 'then' ? undefined : name === IS_UNKNOWN ? true : QUIET),
+  get: (_, name) => (name === 'then' ? undefined : name === IS_UNKNOWN ? '' : QUIET),
 });
 
 /** The elements of a list of which nothing is known. */
