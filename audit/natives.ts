@@ -54,6 +54,11 @@ function keyIn(all: object, key: unknown): unknown {
 }
 
 class MapOfFile extends Map<unknown, unknown> {
+  /** Those of packages are maps, too. */
+  static override [Symbol.hasInstance](it: unknown): boolean {
+    return Object(it)[Symbol.toStringTag] === 'Map';
+  }
+
   override get(key: unknown): unknown {
     return super.get(keyIn(this, key));
   }
@@ -72,6 +77,10 @@ class MapOfFile extends Map<unknown, unknown> {
 }
 
 class SetOfFile extends Set<unknown> {
+  static override [Symbol.hasInstance](it: unknown): boolean {
+    return Object(it)[Symbol.toStringTag] === 'Set';
+  }
+
   override has(key: unknown): boolean {
     return super.has(keyIn(this, key));
   }
