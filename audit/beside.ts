@@ -3,6 +3,7 @@ import { isWork } from './called.js';
 import { getsInBeside, releasesOther, usesBeside, worksBeside, worksUnasked } from './calls-at-once.js';
 import type { Defect } from './defect.js';
 import { looksAtForm } from './forms.js';
+import { givesUp, goesOnGivenUp } from './given-up.js';
 import { staleStore } from './handed-store.js';
 import { sentWhileHeld } from './leavings.js';
 import type { Bench } from './load.js';
@@ -11,7 +12,7 @@ import { ofTransfer } from './pairs.js';
 import { limitDefect, partDefect } from './parts.js';
 import { withPassed } from './passing.js';
 import { nameOfPlan, type Plan, type Understood, whereOf } from './plan.js';
-import { CALL_TTL_MS, CONNECTED_MS, GAP_MS, namesInLock, type Played, played } from './played.js';
+import { CALL_TTL_MS, CONNECTED_MS, GAP_MS, isOfTimer, namesInLock, type Played, played } from './played.js';
 import { type Attempt, calm, delayed, REST_MS, rehearse, use } from './rehearsal.js';
 import { looksOnlyBefore } from './repeats.js';
 import type { Said } from './said.js';
@@ -82,7 +83,12 @@ export async function functionDefects(subject: Runnable, plans: readonly Plan[])
 /** What is wrong with what calls of a function do, on whichever nodes its lock is. */
 async function ofOneCall(own: Runnable, plan: Plan): Promise<Defect | null> {
   if (plan.use === 'script') return limitDefect(own, plan);
-  return (await uncommitted(own, plan)) ?? (await ofTransfer(own, plan)) ?? (await staleStore(own, plan));
+  return (
+    (await uncommitted(own, plan)) ??
+    (await ofTransfer(own, plan)) ??
+    (await staleStore(own, plan)) ??
+    (givesUp(own) ? goesOnGivenUp(own, plan) : null)
+  );
 }
 
 /** The same where messages to the one node of its lock can be late. */
@@ -101,15 +107,6 @@ async function ofCalls(own: Runnable, plan: Plan): Promise<Defect | null> {
     (await ttlDropped(own, plan)) ??
     (await partDefect(own, plan)) ??
     (await looksOnlyBefore({ ...own, how: { ...own.how, plan }, ttlMs: own.how.fixedTtlMs ?? 0 }))
-  );
-}
-
-/** Whether nobody but a timer of the file calls a function: its calls follow each other. */
-function isOfTimer({ bench: { program } }: Runnable, { take }: Plan): boolean {
-  const isPrivate = program.shapes.some((it) => it.name === take && it.isPrivate === true);
-  return (
-    isPrivate &&
-    program.texts.some((it) => new RegExp(String.raw`\bset(?:Interval|Timeout)\([^\n]*\b${take}\(`).test(it))
   );
 }
 

@@ -1,6 +1,7 @@
 import { isWork, nameOfCall } from './called.js';
 import type { Defect } from './defect.js';
 import { refusesLate } from './fences.js';
+import { goesOnGivenUp, limitsOfCalls } from './given-up.js';
 import {
   limitExceedsTtl,
   limitsExceedTtl,
@@ -12,10 +13,10 @@ import { nameOfPlan, type Plan } from './plan.js';
 import { nowMs, once } from './played.js';
 import { type Attempt, heldNow } from './rehearsal.js';
 import { longestSaid } from './said-times.js';
-import { GIVES_UP_ALONE, IS_DONE, marksAsDone, RELEASES_BESIDE } from './shown-defects.js';
+import { IS_DONE, marksAsDone, RELEASES_BESIDE } from './shown-defects.js';
 import type { Runnable } from './subject.js';
-import { CHANGES_DATA, markIn, touchesIn } from './touches.js';
-import { aborted, isUnknown, signalsIn } from './unknown.js';
+import { CHANGES_DATA, markIn } from './touches.js';
+import { aborted, signalsIn } from './unknown.js';
 
 /** What a part of the work takes, and what one takes that goes on where another has failed, ms. */
 const PART_MS = 50;
@@ -281,19 +282,6 @@ async function saysMore(subject: Runnable, plan: Plan): Promise<Defect | null> {
   return isReleased ? saidToExceedTtl(nameOfPlan(plan), ttlMs, said.sentence) : null;
 }
 
-/** What makes a client of a server. */
-const MAKES_CLIENT = /(?:^|\.)create$/;
-/** Less is no time limit in ms. */
-const LEAST_LIMIT_MS = 500;
-
-/** The `timeout` among options, ms; 0 where there is none. */
-function timeoutIn(given: readonly unknown[]): number {
-  const limits = given.map((it): unknown =>
-    typeof it === 'object' && it !== null && !isUnknown(it) ? Reflect.get(it, 'timeout') : null,
-  );
-  return limits.find((it): it is number => typeof it === 'number' && it >= LEAST_LIMIT_MS) ?? 0;
-}
-
 /** The call with the longest time limit that a function makes under its lock, and that limit, ms; 0 where no call has one. */
 async function longestLimit(
   subject: Runnable,
@@ -302,14 +290,10 @@ async function longestLimit(
   /** Signals of calls that are not awaited yet. */
   const waiting: (readonly AbortSignal[])[] = [];
   let longest = { name: '', limitMs: 0 };
-  /** Limits of clients, by the name of what makes these: `axios.create({ timeout })`. */
-  const ofClients = new Map<string, number>();
+  const limitOf = limitsOfCalls();
   const heard = (given: readonly unknown[], name: string): void => {
-    const ownMs = timeoutIn(given);
-    if (MAKES_CLIENT.test(name)) ofClients.set(`${name}.`, ownMs);
+    const limitMs = limitOf(given, name);
     if (heldNow(subject.bench) === null) return;
-    const [, clientsMs = 0] = [...ofClients].find(([made]) => name.startsWith(made)) ?? [];
-    const limitMs = ownMs || clientsMs;
     if (limitMs > longest.limitMs && limitMs < LONGEST_LIMIT_MS) longest = { name, limitMs };
     const fromMs = nowMs();
     const signals = signalsIn(given).filter((it) => !it.aborted);
@@ -327,58 +311,8 @@ async function longestLimit(
   return longest;
 }
 
-/** Each part of the work takes this share of the TTL, or of the time limit that its function has: what has one for all of them gives up. */
-const PART_SHARE = 0.45;
+/** More than its TTL lets it. */
 const MORE_SHARE = 1.1;
-
-/** The longest timer that a function sets while it has the lock, ms; 0 for none. */
-async function longestTimer(subject: Runnable, plan: Plan): Promise<number> {
-  let longestMs = 0;
-  const timed = (delayMs: number): void => {
-    if (heldNow(subject.bench) !== null) longestMs = Math.max(longestMs, delayMs);
-  };
-  await once(subject, plan, { timed });
-  return longestMs;
-}
-
-/**
- * Whether a function gives its work up and releases the lock, and the work begins with more parts after that. What is handed a signal may
- * be stopped by it.
- */
-async function goesOnGivenUp(subject: Runnable, plan: Plan): Promise<Defect | null> {
-  const ttlMs = subject.how.fixedTtlMs ?? 0;
-  if (await goesOnAfter(subject, plan, PART_SHARE * ttlMs)) return GIVES_UP_ALONE;
-  const limitMs = await longestTimer(subject, plan);
-  return limitMs > 0 && (await goesOnAfter(subject, plan, MORE_SHARE * limitMs)) ? GIVES_UP_ALONE : null;
-}
-
-/** @param takesMs - What each part of the work takes. */
-async function goesOnAfter(subject: Runnable, plan: Plan, takesMs: number): Promise<boolean> {
-  const begun: { readonly name: string; readonly atMs: number }[] = [];
-  let isTold = false;
-  const heard = (given: readonly unknown[], name: string): void => {
-    begun.push({ name, atMs: nowMs() });
-    isTold ||= signalsIn(given).length > 0;
-  };
-  const takes = (): Promise<void> => {
-    // To wait for the next element of a list is no call.
-    begun.push({ name: '', atMs: nowMs() });
-    return new Promise((resolve) => setTimeout(resolve, takesMs));
-  };
-  const attempt = await once(subject, plan, { heard, takes, elements: 3 }, 20 * takesMs);
-  const { trial, leftMs = Number.NaN } = attempt ?? {};
-  if (isTold || trial?.isGranted !== true || trial.ttlMs === null) return false;
-  const release = trial.sent.find(
-    ({ operation, key, atMs }) => operation === 'release' && key === trial.key && atMs >= trial.grantedMs,
-  );
-  const givenUpMs = Math.max(leftMs, release?.atMs ?? Number.NaN);
-  const isUnderWay = begun.some(({ atMs }) => atMs < givenUpMs && atMs + takesMs > givenUpMs);
-  const stores = touchesIn(subject.bench, trial, new Set([trial.key ?? '']), givenUpMs + 1, true);
-  const goesOn =
-    begun.some(({ name, atMs }) => isWork(name) && atMs > givenUpMs) || stores.some(({ stored }) => stored !== null);
-  const isExtended = trial.sent.some(({ operation }) => operation === 'extend');
-  return isUnderWay && goesOn && (isExtended || givenUpMs < trial.grantedMs + trial.ttlMs);
-}
 
 /** Whether a function stores in its key that its work is done, and does so as well where that has failed. */
 async function marksUndone(subject: Runnable, plan: Plan): Promise<Defect | null> {

@@ -69,3 +69,12 @@ export async function once(
   const [attempt] = await rehearse(bench, hosts, how, schedule, { ...ways, naturally: true, planOf: () => plan });
   return attempt;
 }
+
+/** Whether nobody but a timer of the file calls a function: its calls follow each other. */
+export function isOfTimer({ bench: { program } }: Runnable, { take }: Plan): boolean {
+  const isPrivate = program.shapes.some((it) => it.name === take && it.isPrivate === true);
+  return (
+    isPrivate &&
+    program.texts.some((it) => new RegExp(String.raw`\bset(?:Interval|Timeout)\([^\n]*\b${take}\(`).test(it))
+  );
+}

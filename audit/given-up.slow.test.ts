@@ -1,0 +1,63 @@
+import { expect, it } from 'vitest';
+import { idsOfModule } from './testing/audited.js';
+
+/** Pays what is due to a merchant, in a job, under a lock on so many nodes, within a time limit. */
+const paying = (nodes: number, { steps, late = '', limitMs = 90_000 }: Work): string => `import axios from 'axios';
+import Redis from 'ioredis';
+import Redlock from 'redlock4';
+import { PrismaClient } from '@prisma/client';
+const prisma = new PrismaClient();
+const nodes = [${Array.from({ length: nodes }, (_, i) => `'redis://n${i}'`).join()}].map((url) => new Redis(url));
+const redlock = new Redlock(nodes, { retryCount: 3, retryDelay: 400 });
+redlock.on('clientError', () => {});
+const bank = axios.create({ baseURL: process.env.BANK_URL, timeout: 15_000 });
+const state = { isOver: false };
+async function pay(merchantId) {
+  ${steps}
+}
+function limit(promise, ms) {
+  let timer;
+  const over = new Promise((_, reject) => { timer = setTimeout(() => { ${late} reject(new Error('late')); }, ms); });
+  return Promise.race([promise, over]).finally(() => clearTimeout(timer));
+}
+export async function payMerchant(merchantId) {
+  const lock = await redlock.lock('payouts:' + merchantId, 120_000);
+  try {
+    state.isOver = false;
+    await limit(pay(merchantId), ${limitMs});
+  } finally {
+    await lock.unlock().catch(() => {});
+  }
+}`;
+
+interface Work {
+  readonly steps: string;
+  /** Done when the time is over. */
+  readonly late?: string;
+  readonly limitMs?: number;
+}
+
+const each = (
+  look: string,
+): string => `const due = await prisma.payout.findMany({ where: { merchantId, state: 'DUE' } });
+  for (const payout of due) {
+    ${look}
+    await bank.post('/transfers', { iban: payout.iban });
+    ${look}
+    await prisma.payout.update({ where: { id: payout.id, state: 'DUE' }, data: { state: 'PAID' } });
+  }`;
+
+it.each([1, 3])('finds work that goes on when its time limit is over, with its lock on %i nodes', async (nodes) => {
+  expect(await idsOfModule(paying(nodes, { steps: each('') }))).toEqual(['releases-early']);
+});
+
+it.each([
+  ['looks at a flag', { steps: each("if (state.isOver) throw new Error('over');"), late: 'state.isOver = true;' }],
+  ['is at its last step', { steps: "await bank.post('/transfers', { merchantId });" }],
+  [
+    'takes no longer by the limits of its calls',
+    { steps: "await bank.post('/transfers', { merchantId }); await bank.post('/receipts', { merchantId });" },
+  ],
+])('lets work pass that %s', async (_, work: Work) => {
+  expect(await idsOfModule(paying(3, work))).toEqual([]);
+});
