@@ -28,6 +28,7 @@ export async function targetedDefects(subject: Subject): Promise<readonly Defect
   const { use: used } = how.plan;
   const shows: readonly (readonly [boolean, () => Promise<Defect | null>])[] = [
     [(used === 'handler' || used === 'script') && how.releases, () => releasesUnawaited(subject)],
+    [used === 'with' && how.releases, () => releasesUnawaited(asOwnWork(subject))],
     [used !== 'handler' && isSingle && !how.campaigns, () => keepsLateGrant(subject)],
     [used !== 'handler' && how.renews && isSingle, () => extendsUnheeded(subject)],
     [subject.bench.clients.givesNewLocks, () => Promise.resolve(extendsOldLock(subject))],
@@ -53,6 +54,12 @@ const EXTENDS_ONE = /\bconst\s+(\w+)\s*=\s*await\s+[\w.#]+\.acquire\([\s\S]*?\bs
 /** What is wrong where a timer extends a lock of `redlock` 5 that its first extension has made useless. */
 function extendsOldLock({ bench }: Subject): Defect | null {
   return bench.program.texts.some((it) => EXTENDS_ONE.test(it)) ? STOPS_EXTENDING : null;
+}
+
+/** The same, where what seems to be handed the work may do some of its own besides: as a job that is handed what loads its data. */
+function asOwnWork(subject: Subject): Subject {
+  const { how } = subject;
+  return { ...subject, how: { ...how, plan: { ...how.plan, use: 'handler' } } };
 }
 
 function hasContexts({ bench }: Subject): boolean {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { idsOf } from './testing/audited.js';
+import { audited, idsOf } from './testing/audited.js';
 
 const HEAD = `import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
@@ -237,4 +237,39 @@ export async function settle(store: Store, order: string): Promise<void> {
 }`;
   expect(await idsOf(text, 62)).toContain('over-when-given');
   expect(await idsOf(`// The unique token is idempotent.\n${text}`, 62)).toContain('over-when-given');
+});
+
+/** A job that is handed what loads its data, and works through a queue of its own. */
+const thumbnails = (waits: string): string => `${HEAD}
+import PQueue from 'p-queue';
+import { S3Client, GetObjectCommand, PutObjectCommand } from '@aws-sdk/client-s3';
+const s3 = new S3Client({});
+interface Album { id: string; pictures: string[] }
+async function render(Key: string): Promise<void> {
+  const { Body } = await s3.send(new GetObjectCommand({ Bucket: 'b', Key }));
+  await s3.send(new PutObjectCommand({ Bucket: 'thumbnails', Key, Body }));
+}
+async function renderAll(album: Album): Promise<void> {
+  const queue = new PQueue({ concurrency: 8 });
+  for (const picture of album.pictures)
+    queue.add(() => render(picture)).catch((err) => console.warn(err));
+  ${waits}
+}
+export async function refresh(redis: Redis, loadAlbum: (id: string) => Promise<Album>, id: string): Promise<boolean> {
+  const [key, token] = ['album:' + id, randomUUID()];
+  if ((await redis.set(key, token, 'PX', 60_000, 'NX')) !== 'OK') return false;
+  try {
+    await renderAll(await loadAlbum(id));
+    await redis.hset('state:' + id, { finishedAt: Date.now() });
+    return true;
+  } finally { await redis.eval(UNLOCK, 1, key, token); }
+}`;
+
+it.each([
+  ['await queue.onEmpty();', ['releases-early']],
+  ['await queue.onIdle();', []],
+])('waits until a queue of its own has done all, where it is handed what loads its data: %s', async (waits, ids) => {
+  const { ids: found, understood } = await audited(thumbnails(waits));
+  expect(understood).toContain('runs work under the lock');
+  expect(found).toEqual(ids);
 });
