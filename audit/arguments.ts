@@ -4,10 +4,11 @@ import { periodFor } from './forms.js';
 import type { Given } from './given.js';
 import { modeFor, saysMode } from './modes.js';
 import type { Parameter } from './parameter.js';
+import { IS_BODY, partlyKnown } from './partly-known.js';
 import { makersOf } from './response.js';
 import { hasClient, isAddress, isId, isListType, namesResource, type Role, roleOf, saysTtl } from './roles.js';
 import { unitIn } from './units.js';
-import { calls, elements, IS_BODY, partlyKnown, QUIET, requiredValue, unknownValue } from './unknown.js';
+import { calls, elements, QUIET, requiredValue, unknownValue } from './unknown.js';
 import { SECRET } from './uses.js';
 
 /** So many clients, whose names differ in a number or a letter at the end (`node1`, `node2`), are of a node each. */

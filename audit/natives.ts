@@ -1,4 +1,5 @@
-import { isUnknown, PARTS, unknownValue } from './unknown.js';
+import { PARTS } from './partly-known.js';
+import { isUnknown, unknownValue } from './unknown.js';
 
 /*
  * Functions of JavaScript and Node that take no value of which nothing is known, or end the process for it: they are given its text.

@@ -353,7 +353,8 @@ export function elements(text: string, number: number = 1): readonly unknown[] {
   return Array.from({ length: calls.elements }, () => unknownValue({}, text, '', UNTYPED, number));
 }
 
-async function* oneByOne(all: readonly unknown[]): AsyncGenerator<unknown> {
+/** The elements of a list, for each of which is waited. */
+export async function* oneByOne(all: readonly unknown[]): AsyncGenerator<unknown> {
   for (const one of all) {
     await calls.takes?.();
     yield one;
@@ -372,33 +373,4 @@ function awaitable(value: unknown, takes: () => Promise<void>): unknown {
       return name === 'then' ? then : Reflect.get(it, name);
     },
   });
-}
-
-/** What has the body of a request as it was sent. */
-export const IS_BODY: RegExp = /^(?:rawBody|raw|payload|body)$/;
-
-/** The name and the text of each part that is not known of an object of which others are: equal ones may be one text. */
-export const PARTS: WeakMap<object, string> = new WeakMap();
-
-/** An object of which some parts are known, and every other one stands for what is not known. */
-export function partlyKnown(known: Readonly<Record<string, unknown>>, text: string): unknown {
-  return new Proxy(
-    { ...known },
-    {
-      get: (target, name) => {
-        if (calls.body !== null && name === Symbol.asyncIterator)
-          return () => oneByOne([Buffer.from(calls.body?.(text) ?? text)]);
-        if (typeof name === 'symbol' || name === 'then' || name === 'toJSON' || Object.hasOwn(target, name))
-          return Reflect.get(target, name);
-        if (name in Object.prototype) return () => text;
-        if (calls.body !== null && name === 'text') return async () => calls.body?.(text);
-        if (calls.body !== null && IS_BODY.test(name)) return calls.body(text);
-        const required = requiredValue(name, text);
-        if (required !== undefined) return required;
-        const part = unknownValue({}, text, `.${name}`);
-        PARTS.set(part as object, `${name} ${text}`);
-        return part;
-      },
-    },
-  );
 }
