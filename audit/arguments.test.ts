@@ -34,6 +34,7 @@ it.each([
     "type Level =\n  | 'info'\n  | 'high';\ninterface Alert { id: string; level: Level }\nfunction run(alert: Alert) {}",
     [{ id: 'b', level: 'info' }],
   ],
+  ['function take({ limit, permitMs }) {}', [{ limit: 1, permitMs: 7_000 }]],
   // Whose lock it is says nothing of which lock it is.
   ['function lock({ key, owner }) {}', [{ key: 'b', owner: 'token' }]],
   ['function lock({ id, ttlMs }) {}', [{ id: 'b', ttlMs: 7_000 }]],

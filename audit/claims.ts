@@ -4,7 +4,7 @@ const PERIOD_NAME =
 
 /** A comment that says so: of how often work is done, and not of how often it is asked for. */
 const CLAIMS_ONCE = new RegExp(
-  `(?:\\b(?:exactly|only|at most) once|\\b(?:by|on) (?:only |exactly )?(?:a single|one) ${PROCESS}|\\b(?:only|exactly) one ${PROCESS} (?:runs|does|sends|performs|executes))\\b[^.]{0,40}?\\b(?:each|every|per|a|an) ${PERIOD_NAME}\\b`,
+  `(?:\\b(?:exactly|only|at most) (?:once|one \\w+)|\\b(?:by|on) (?:only |exactly )?(?:a single|one) ${PROCESS}|\\b(?:only|exactly) one ${PROCESS} (?:runs|does|sends|performs|executes))\\b[^.]{0,40}?\\b(?:each|every|per|a|an) ${PERIOD_NAME}\\b`,
   'i',
 );
 /** Comments go on in the next line. */
@@ -29,7 +29,7 @@ function claimIn(texts: readonly string[]): string | null {
 }
 
 /** A schedule of one time a day, or less often: its minute and its hour are numbers. */
-const DAILY = /\b(?:schedule\w*|Cron(?:Job)?)\(\s*(['"`])((?:\d+ )?\d+ \d+ \S+ \S+ \S+)\1/;
+const DAILY = /\b(?:(?:schedule\w*|Cron(?:Job)?)\(|cronTime:)\s*(['"`])((?:\d+ )?\d+ \d+ \S+ \S+ \S+)\1/;
 const UPDATE = /\bupdate\s+[\w".]+\s+set\s+([^;`]*?)\bwhere\b([^;`]*)/gi;
 /** A column that is set to more, or less, than it was. */
 const ADDS = /\b(\w+)\s*=\s*(?:\w+\.)?\1\s*[+-]/i;

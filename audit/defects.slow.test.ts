@@ -181,6 +181,8 @@ export async function release(redis: Redis, key: string, { token }: { token: str
 const taking = (ttl: string): string => TAKE.replace("'PX', 8000", ttl);
 const lasting = (ttl: string, sent: string): string =>
   withLock(`${taking(sent)} try { return await fn(); } ${FREE}`).replace('\nexport', `\nconst ${ttl}\nexport`);
+/** The default of a variable of the environment, as `zod` has it. */
+const SCHEMA = 'env = z.object({ LOCK_TTL_SEC: z.coerce.number().default(90) }).parse(process.env)';
 const withOptions = (ttl: string, otherwise: string, sent: string): string => `${HEAD}
 interface Options {
   ${ttl}
@@ -309,6 +311,11 @@ it.each([
     'late-extension: it extends its key for the first time after 12 s, and its key lives for 8 s',
     withLock(renewing(12_000)),
     withLock(renewing(2_000)),
+  ],
+  [
+    'seconds-as-ms: its TTL is 90 ms: 90, which is LOCK_TTL_SEC, is handed to Redis as milliseconds (PX)',
+    `import { z } from 'zod';\n${lasting(SCHEMA, "'PX', env.LOCK_TTL_SEC")}`,
+    `import { z } from 'zod';\n${lasting(SCHEMA, "'PX', env.LOCK_TTL_SEC * 1000")}`,
   ],
   [
     'seconds-as-ms: its TTL is 90 ms: 90, which is LOCK_TTL_SECONDS, is handed to Redis as milliseconds (PX)',

@@ -25,6 +25,12 @@ it.each([
   expect(Object.fromEntries(others)).toEqual(expected);
 });
 
+it('lists all servers where a file splits a variable at commas', () => {
+  const text = "process.env.LOCK_REDIS!.split(',').map((it) => new Redis(it)); new Redis(process.env.CACHE_REDIS);";
+  const values = environmentFor([readSource(text, 'lock.ts')], 2);
+  expect(values).toMatchObject({ LOCK_REDIS: 'redis://n0:6379,redis://n1:6379', CACHE_REDIS: 'redis://n0:6379' });
+});
+
 it.each([
   ['const url = process.env.DATABASE_URL;\nif (!url) process.exit(64);', { DATABASE_URL: 'https://other.example/a' }],
   ["if (!process.env.APP_NAME) throw new Error('no name');", { APP_NAME: 'a' }],

@@ -62,6 +62,10 @@ function namesIn(sources: readonly SourceFile[]): string[] {
   return [...new Set([...names, ...sources.flatMap(requiredNames), ...USUAL])];
 }
 
+/** Variables that files split at commas, and so list servers by. */
+const SPLIT =
+  /\benv(?:\.([A-Z][A-Z0-9_]*)|\[\s*['"]([A-Z][A-Z0-9_]*)['"]\s*\])[!?]*(?:\s*(?:\?\?|\|\|)\s*['"][^'"]*['"]\s*\))?[.?]*\.split\(\s*['"]\s*,/g;
+
 type Kind = 'rest' | 'token' | 'list' | 'url' | 'host' | 'port';
 
 const IS_REDIS = /REDIS|VALKEY|UPSTASH|KV|LOCK|CACHE|QUEUE|NODE_\d|SENTINEL|CLUSTER|KEYDB|DRAGONFLY/;
@@ -159,13 +163,17 @@ export function environmentFor(sources: readonly SourceFile[], nodes: number): R
   const [short, bare] = [takesPlaces(sources), takesHosts(sources)];
   const areCounted = countsHolders(sources);
   const required = new Set(sources.flatMap(requiredNames));
+  const split = new Set(
+    sources.flatMap(({ text }) => [...text.matchAll(SPLIT)].map(([, dotted, quoted]) => dotted ?? quoted)),
+  );
   const fetches = sources.some(({ text }) => /\bfetch\(/.test(text));
   for (const { text } of sources) for (const [, name = ''] of text.matchAll(COMPARED)) values[name] = SECRET;
   for (const { text } of sources) for (const [, name = ''] of text.matchAll(CALLED)) values[name] ??= 'a';
   for (const name of namesIn(sources)) {
     // Of what several may hold, that one holds it is what can be judged.
     if (areCounted && isLimit(name)) values[name] = '1';
-    const kind = kindOf(name);
+    const named = kindOf(name);
+    const kind = named === 'url' && split.has(name) ? 'list' : named;
     if (fetches && kind === null && IS_PLACE.test(name)) values[name] = OTHER_URL;
     if (kind === null && IS_SECRET.test(name)) values[name] = SECRET;
     if (kind === null && IS_FOLDER.test(name)) values[name] = FOLDER;

@@ -166,3 +166,38 @@ export async function order(atmId: string): Promise<boolean> {
   expect(await idsOf(ordering("if (reply !== 'OK') return false;"))).toEqual([]);
   expect(await idsOf(ordering("console.log('asked', reply);"))).toEqual(['fails-open']);
 });
+
+it('gives a request the path that is matched against an expression', async () => {
+  const text = (then: string): string => `${HEAD}
+import Koa from 'koa';
+const app = new Koa();
+app.use(async (ctx) => {
+  const match = /^\\/accounts\\/(\\d+)\\/close$/.exec(ctx.path);
+  if (!match) ctx.throw(404);
+  const [, account] = match, key = 'account:' + account, token = randomUUID();
+  if ((await redis.set(key, token, 'PX', 30_000, 'NX')) !== 'OK') ${then}
+  try { await db.query('UPDATE accounts SET closed = true WHERE id = $1', [account]); }
+  finally { await redis.eval(UNLOCK, 1, key, token); }
+});`;
+  const { ids, understood } = await audited(text('ctx.throw(409);'));
+  expect(understood).toContain('"account:10000097"');
+  expect(ids).toEqual([]);
+  expect(await idsOf(text("console.warn('busy');"))).toEqual(['fails-open']);
+});
+
+it('gives a worker its environment', async () => {
+  const text = (then: string): string => `import { randomUUID } from 'node:crypto';
+import { Redis } from '@upstash/redis';
+import { Hono } from 'hono';
+const app = new Hono();
+app.post('/refresh', async (c) => {
+  const redis = new Redis({ url: c.env.UPSTASH_REDIS_REST_URL, token: c.env.UPSTASH_REDIS_REST_TOKEN });
+  const token = randomUUID();
+  if ((await redis.set('refresh', token, { nx: true, ex: 60 })) !== 'OK') ${then}
+  try { await c.env.STORE.put('rates', '1'); return c.json({}); }
+  finally { await redis.eval("if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0", ['refresh'], [token]); }
+});
+export default app;`;
+  expect(await idsOf(text('return c.json({}, 409);'))).toEqual([]);
+  expect(await idsOf(text("console.warn('busy');"))).toEqual(['fails-open']);
+});

@@ -6,7 +6,7 @@ import type { Defect } from './defect.js';
 export const GOES_ON: Defect = {
   id: 'silent-loss',
   sentence:
-    'it keeps its lock alive by itself, and its work is not told when that fails: its key has expired, another process has the lock, the extension is refused, and it goes on with the next step of its work all the same',
+    'it renews its lock by itself, and its work is not told when a renewal fails: its key has expired, another process has the lock, the renewal is refused, and it goes on with the next step of its work all the same',
   fix: 'look whether the lock is lost before each step of the work, or hand the steps an AbortSignal',
   brings: ['belief', 'state', 'margin'],
   property: 'mutual-exclusion',
@@ -30,7 +30,7 @@ export const STOPS_EXTENDING: Defect = {
 export const TOLD_LATE: Defect = {
   ...GOES_ON,
   sentence:
-    'it keeps its lock alive by itself, and the work is not told in time when that fails: the key expires, another process gets the lock, and both work',
+    'it renews its lock by itself, and its work is not told in time that the lock is lost when a renewal fails or is refused: the key expires, another process gets the lock, and both work',
   fix: 'count the time since the last extension that succeeded, and abort the work (AbortSignal) before the TTL is over',
 };
 

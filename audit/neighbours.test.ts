@@ -49,3 +49,10 @@ it('leaves out a setting that a lock may depend on where the file has a value of
   expect(of('take(config.lock.ttl ?? 5_000, config.lock.ttl, TTL ?? 1);')).toBeNull();
   expect(of('take(config.lock.ttl ?? 5_000, TTL);')).toBeNull();
 });
+
+it('gives servers to settings that are named so, and of which clients are made', () => {
+  const of = (text: string): string | null => settingsFile('./settings', `import { all } from './settings';\n${text}`);
+  expect(of('new Redis(all.lockRedisUrl);')).toContain('{ lockRedisUrl: process.env.REDIS_URL }');
+  expect(of('all.lockNodes.map((url) => new Redis(url, {}));')).toContain("lockNodes: ['redis://n0:6379', 'redis://n1");
+  expect(of('all.lockNodes.map((url) => connect(url));')).toBeNull();
+});

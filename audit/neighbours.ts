@@ -63,14 +63,27 @@ export function givesClient(request: string): boolean {
 }
 
 const HAS_SETTINGS = /^(?:config(?:uration|s)?|settings|env(?:ironment)?)$/i;
+/** One that leads to a server of Redis: `lockRedisUrl`. */
+const IS_SERVER = /redis\w*(?:url|uri|dsn|host)$/i;
 /** Settings on which a lock may depend, and which cannot be guessed: times, and lists of nodes. */
 const IS_NEEDED =
   /ttl|lease|lock|expir|timeout|interval|delay|wait|retr|duration|(?:secs?|seconds?|minutes?)$|nodes|urls|hosts/i;
 const IN_MS = /(?:Ms|_ms|_MS)$/;
 
+/** A list of servers, by its name; three of them stand for it where a file makes a client of each. */
+const LISTS_SERVERS = /(?:nodes|urls|uris|servers|addresses)$/i;
+const MAKES_CLIENTS =
+  /\b(\w+)\.map\(\s*(?:async\s*)?\(?\s*(\w+)[^()]*\)?\s*=>\s*(?:new\s+Redis\(\s*\2|createClient\(\{\s*url(?::\s*\2)?)\b/g;
+const SERVERS = "['redis://n0:6379', 'redis://n1:6379', 'redis://n2:6379']";
+
+/** The names of the lists of servers of which a file makes clients. */
+function serverLists(text: string): string[] {
+  return [...text.matchAll(MAKES_CLIENTS)].map(([, name = '']) => name).filter((it) => LISTS_SERVERS.test(it));
+}
+
 /** Whether a lock may depend on a setting, by its name. */
 function isNeeded(path: string): boolean {
-  return IS_NEEDED.test(path) || IN_MS.test(path);
+  return (IS_NEEDED.test(path) && !IS_SERVER.test(path)) || IN_MS.test(path);
 }
 
 /** Whether a file has a value of its own for a setting wherever it reads that: `config.leaseMs ?? 45_000`. */
@@ -87,8 +100,13 @@ export function hasSettings(request: string): boolean {
   return isFile(request) && HAS_SETTINGS.test(nameOfFile(request));
 }
 
+function lastOf(path: string): string {
+  return path.slice(path.lastIndexOf('.') + 1);
+}
+
 /** Text of the value of a setting, by its path: `redis.url`. */
-function settingOf(path: string, kind: ClientKind): string {
+function settingOf(path: string, kind: ClientKind, lists: readonly string[]): string {
+  if (lists.includes(lastOf(path))) return SERVERS;
   // The file has a value of its own for it, or it would not have been guessed.
   if (isNeeded(path)) return 'undefined';
   const isRest = kind === 'upstash';
@@ -106,12 +124,12 @@ function settingOf(path: string, kind: ClientKind): string {
 }
 
 /** Text of an object with these settings, as deep as their paths say. */
-function settingsIn(paths: readonly string[], kind: ClientKind, outer: string = ''): string {
+function settingsIn(paths: readonly string[], kind: ClientKind, lists: readonly string[], outer: string = ''): string {
   const names = [...new Set(paths.map((it) => it.split('.', 1)[0] ?? ''))];
   const members = names.map((name) => {
     const inner = paths.filter((it) => it.startsWith(`${name}.`)).map((it) => it.slice(name.length + 1));
     const own = `${outer}${name}`;
-    return `${name}: ${inner.length > 0 ? settingsIn(inner, kind, `${own}.`) : settingOf(own, kind)}`;
+    return `${name}: ${inner.length > 0 ? settingsIn(inner, kind, lists, `${own}.`) : settingOf(own, kind, lists)}`;
   });
   return `{ ${members.join(', ')} }`;
 }
@@ -135,12 +153,14 @@ export function settingsFile(request: string, text: string): string | null {
   const read = new Map(
     [...names, ...(whole === '' ? [] : [whole])].map((it) => [it, readFrom(it).filter((path) => path !== '')]),
   );
-  const isUnknown = (path: string): boolean => isNeeded(path) && !hasDefault(text, path);
+  const lists = serverLists(text);
+  const isUnknown = (path: string): boolean =>
+    isNeeded(path) && !lists.includes(lastOf(path)) && !hasDefault(text, path);
   const all = [...read].flatMap(([name, paths]) => [name, ...paths.map((path) => `${name}.${path}`)]);
   if (all.some(isUnknown)) return null;
   const textOf = (name: string): string => {
     const paths = read.get(name) ?? [];
-    return paths.length > 0 ? settingsIn(paths, kind) : settingOf(name, kind);
+    return paths.length > 0 ? settingsIn(paths, kind, lists) : settingOf(name, kind, lists);
   };
   const exported = names.map((it) => `export const ${it} = ${textOf(it)};`);
   return [...exported, exportedAs(text, request, whole === '' ? '{}' : textOf(whole)), ''].join('\n');

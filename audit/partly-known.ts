@@ -1,7 +1,11 @@
+import { OTHER_URL } from './environment.js';
 import { calls, oneByOne, requiredValue, unknownValue } from './unknown.js';
 
 /** What has the body of a request as it was sent. */
 export const IS_BODY: RegExp = /^(?:rawBody|raw|payload|body)$/;
+
+/** What has the path of a request, for files that match it against an expression. */
+const IS_PATH = /^path(?:name)?$/;
 
 /** The name and the text of each part that is not known of an object of which others are: equal ones may be one text. */
 export const PARTS: WeakMap<object, string> = new WeakMap();
@@ -19,6 +23,7 @@ export function partlyKnown(known: Readonly<Record<string, unknown>>, text: stri
         if (name in Object.prototype) return () => text;
         if (calls.body !== null && name === 'text') return async () => calls.body?.(text);
         if (calls.body !== null && IS_BODY.test(name)) return calls.body(text);
+        if (calls.path !== null && IS_PATH.test(name)) return new URL(calls.path(text), OTHER_URL).pathname;
         const required = requiredValue(name, text);
         if (required !== undefined) return required;
         const part = unknownValue({}, text, `.${name}`);

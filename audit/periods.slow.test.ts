@@ -28,6 +28,8 @@ it('believes a comment that says how often its work is done', async () => {
   const said = (comment: string): string => comment + daily("'interest'", 600, BOOKS, RELEASES);
   const claim = '/**\n * The guard sees to it that it is done by a single server\n * each night.\n */\n';
   await expect(saidOf(said(claim))).resolves.toMatchObject({ ids: ['guard-released'] });
+  const morning = '// Customers get exactly one digest a morning.\n';
+  await expect(saidOf(said(morning))).resolves.toMatchObject({ ids: ['guard-released'] });
   const asked = '// The scheduler calls it once a night, on every server.\n';
   await expect(saidOf(said(asked))).resolves.toMatchObject({ ids: [] });
 });

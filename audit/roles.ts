@@ -78,7 +78,7 @@ const NAMES: readonly (readonly [Role, RegExp])[] = [
   ['patience', /(?:wait|acquireTimeout|acquisitionTimeout|deadline|patience|blockFor|maxWait|giveUp)/i],
   [
     'ttl',
-    /(?:ttl|timeout|expir|lease|duration|^px$|^ex$|^ms$|^seconds$|^secs?$|lifetime|holdFor|lockFor|validity)|(?:lock|hold)\w*(?:ms|millis(?:econds)?|sec(?:ond)?s?)$/i,
+    /(?:ttl|timeout|expir|lease|duration|^px$|^ex$|^ms$|^seconds$|^secs?$|lifetime|holdFor|lockFor|validity)|(?:lock|hold|permit)\w*(?:ms|millis(?:econds)?|sec(?:ond)?s?)$/i,
   ],
   ['held', /^(?:lock|handle|lease|held|acquired|acquisition|guard|mutex|result|grant|claim|ticket|permit)$/i],
   [

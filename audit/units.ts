@@ -41,6 +41,9 @@ const IS_TTL = /ttl|lock|lease|expir|hold|timeout|duration|life|^sec(?:ond)?s$/i
 const DEFAULTS =
   /(?:\benv(?:\.|\[\s*['"])|\(\s*['"])([A-Z][A-Z0-9_]*)(?:['"]\s*\])?(?:['"]\s*,|\s*(?:\?\?|\|\|))\s*['"]?(\d[\d_]*)(?![\w.*])()/g;
 
+/** The same in a schema: `LOCK_TTL_SEC: z.coerce.number().default(1800)`. */
+const SCHEMA_DEFAULTS = /\b(\w+)\s*:\s*z\.[\w.()]*?\.default\(\s*(\d[\d_]*)\s*()\)/g;
+
 /** The line before it is a comment that begins with the unit: `// seconds; an import takes up to ten minutes`. */
 const UNIT_BEFORE = /\/\/\s*(?:in\s+)?(seconds?|secs?|milliseconds?|millis|ms)\b[^\n]*\n[^\n]*$/i;
 
@@ -59,15 +62,17 @@ export interface Named {
 /** The name that files give to this number as a TTL; `null` where they do not agree. */
 export function namedAs(sources: readonly { readonly text: string }[], value: number): Named | null {
   const found = sources.flatMap(({ text }) =>
-    [...text.matchAll(NUMBERS), ...text.matchAll(DEFAULTS)].flatMap((match) => {
-      const [, name = '', product = '', rest = ''] = match;
-      const number = product.split('*').reduce((all, it) => all * Number(it.replaceAll('_', '')), 1);
-      const unitMs =
-        unitIn(name) ??
-        unitSaid(/\/\/(.*)/.exec(rest)?.[1] ?? UNIT_BEFORE.exec(text.slice(0, match.index))?.[1] ?? '') ??
-        unitMade(product);
-      return number === value && unitMs !== null && IS_TTL.test(name) ? [{ name, unitMs }] : [];
-    }),
+    [NUMBERS, DEFAULTS, SCHEMA_DEFAULTS]
+      .flatMap((all) => [...text.matchAll(all)])
+      .flatMap((match) => {
+        const [, name = '', product = '', rest = ''] = match;
+        const number = product.split('*').reduce((all, it) => all * Number(it.replaceAll('_', '')), 1);
+        const unitMs =
+          unitIn(name) ??
+          unitSaid(/\/\/(.*)/.exec(rest)?.[1] ?? UNIT_BEFORE.exec(text.slice(0, match.index))?.[1] ?? '') ??
+          unitMade(product);
+        return number === value && unitMs !== null && IS_TTL.test(name) ? [{ name, unitMs }] : [];
+      }),
   );
   const [first = null] = found;
   return found.every(({ unitMs }) => unitMs === first?.unitMs) ? first : null;

@@ -164,6 +164,8 @@ export function unknownValue(
       if (name === 'finally' || name === 'catch') return (handler: () => void) => Promise.resolve(made)[name](handler);
       if (name === Symbol.iterator) return () => elements(text, number).values();
       if (name === Symbol.asyncIterator) return () => oneByOne(elements(text, number));
+      const given = IS_ENVIRONMENT.test(path) ? process.env[String(name)] : undefined;
+      if (given !== undefined) return given;
       const required = requiredValue(String(name), text, number);
       if (required !== undefined) return required;
       if (IS_OVER.test(String(name))) return false;
@@ -193,6 +195,9 @@ function noted(path: string, told: readonly unknown[], made: unknown): object {
   MADE.set(made as object, { path, told });
   return made as object;
 }
+
+/** What has the variables of an environment besides `process`: `c.env` of a worker. */
+const IS_ENVIRONMENT = /(?:^|\.)env$/;
 
 const IS_HEAD = /\.headObject$/;
 
