@@ -9,6 +9,16 @@ it('requires to be absent what nothing is done with', () => {
   expect(of('if (order.closed as boolean) throw new Error("closed");')).toEqual({ closed: 'absent' });
 });
 
+it('requires the next page to be absent where a loop ends without one', () => {
+  expect(of('let url = feed; while (url) { const page = await load(url); url = page.next; }')).toEqual({
+    next: 'absent',
+  });
+  expect(of('do { cursor = (await load(cursor)).nextCursor ?? null; } while (cursor !== null);')).toEqual({
+    nextCursor: 'absent',
+  });
+  expect(of('while (id) { const row = await load(id); id = row.id; }')).toEqual({});
+});
+
 it('requires nothing to be absent that elsewhere has to be there', () => {
   expect(of('if (row.held) return 409; if (!row.held) await hold(row);')).toEqual({});
   expect(of('if (!order.paid) return; if (order.paid) return ship(order);')).toEqual({});

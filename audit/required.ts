@@ -114,6 +114,7 @@ function notePattern(node: SyntaxNode, { patterns, named }: Required): void {
 
 function look(node: SyntaxNode, required: Required): void {
   const test = part(node, 'test');
+  noteNext(node, test, required.absent);
   if (isEndless(node)) visit(node, (it) => void (isExit(it) && required.exits.add(it)));
   if (required.exits.has(node)) noteThere(test, required.absent);
   else if (node.type === 'IfStatement' && test !== null) {
@@ -126,6 +127,21 @@ function look(node: SyntaxNode, required: Required): void {
     const name = lastIn(part(node, 'discriminant'));
     if (name !== null && state !== null) required.states.set(name, new Set([state]));
   }
+}
+
+/** What leads to the next page, by its name. */
+const IS_NEXT = /next|cursor|continuation|after/i;
+
+/** The end of `while (url) { … url = page.next; }`: there is no next page. */
+function noteNext(node: SyntaxNode, test: SyntaxNode | null, absent: Set<string>): void {
+  if (!/^(?:Do)?WhileStatement$/.test(node.type)) return;
+  const variable = nameOf(test?.type === 'BinaryExpression' ? part(test, 'left') : test);
+  visit(node, (it) => {
+    const value = part(it, 'right');
+    const name = value === null ? null : lastIn(value.type === 'LogicalExpression' ? part(value, 'left') : value);
+    if (it.type !== 'AssignmentExpression' || nameOf(part(it, 'left')) !== variable || variable === '') return;
+    if (name !== null && IS_NEXT.test(name)) absent.add(name);
+  });
 }
 
 /** `for (;;)` and `while (true)`. */
