@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { auditFile } from './audit.js';
 import type { AuditResult } from './result.js';
+import { audited as saidOf } from './testing/audited.js';
 
 async function audited(text: string, runs = 0): Promise<AuditResult> {
   const path = join(mkdtempSync(join(tmpdir(), 'lockstep-audit-')), 'lock.ts');
@@ -178,4 +179,28 @@ export class Ledger {
     const refused = debit('', "if (released !== 'OK') throw new Error('not released');");
     await expect(idsOf(refused, 24)).resolves.toContain('rejection');
   });
+});
+
+it('gives a service the properties that are injected', async () => {
+  const unlock = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+  const text = (refused: string): string => `import { randomUUID } from 'node:crypto';
+import { Inject, Injectable } from '@nestjs/common';
+import type { Redis } from 'ioredis';
+import { Pool } from 'pg';
+class Payout { @IsString() @Length(1, 3) currency!: string; }
+@Injectable()
+export class Payouts {
+  @Inject('REDIS') private readonly redis!: Redis;
+  @Inject(Pool) private readonly pool!: Pool;
+  async pay(id: string, payout: Payout): Promise<boolean> {
+    const token = randomUUID();
+    if ((await this.redis.set('payout:' + id, token, 'PX', 30_000, 'NX')) ${refused}) return false;
+    try { await this.pool.query('UPDATE payouts SET paid = true WHERE id = $1', [id]); return true; }
+    finally { await this.redis.eval("${unlock}", 1, 'payout:' + id, token); }
+  }
+}`;
+  const right = await saidOf(text("!== 'OK'"));
+  expect(right.ids).toEqual([]);
+  expect(right.understood).toContain('"payout:a"');
+  expect((await saidOf(text('=== 0'))).ids).toEqual(['fails-open']);
 });

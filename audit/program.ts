@@ -20,6 +20,7 @@ import {
   withKept,
 } from './evaluation.js';
 import { keptBy } from './handed-functions.js';
+import { isInjected, withInjected } from './injected.js';
 import { withLatches } from './latches.js';
 import { clientFile, settingsFile, tokensFile } from './neighbours.js';
 import { provideNewer, withoutEffects } from './outside.js';
@@ -35,6 +36,9 @@ const STANDARD = /\bClass(?:Method|Field|Getter|Setter|Accessor)?DecoratorContex
 const LEGACY = /return n\(i, e, r\) \|\| r;/;
 const AS_STANDARD =
   "const it = n(r.value, { kind: 'method', name: e, static: false, private: false, metadata: {}, addInitializer() {} }); return typeof it === 'function' ? { ...r, value: it } : r;";
+
+/** What it is compiled to where that fails. */
+const FAILED = /^exports\.__JITI_ERROR__ = .*"message":"([^"\\]*)/;
 
 const REQUESTS = /\b(?:jitiImport|require)\(\s*(["'])([^"'\n]+)\1\s*\)/g;
 const MODULE_SYNTAX = /^\s*(?:import\b(?!\s*\()|export\b)/m;
@@ -87,7 +91,7 @@ export class Program {
   private async add(path: string, standIn?: string): Promise<void> {
     if (this.files.has(path)) return;
     const name = relative(dirname(this.path), path) || basename(path);
-    const text = standIn ?? readFileSync(path, 'utf8');
+    const text = withInjected(standIn ?? readFileSync(path, 'utf8'));
     const source = readSource(text, name);
     const isModule = MODULE_SYNTAX.test(text);
     const targets = new Map<string, Target>();
@@ -127,6 +131,8 @@ export class Program {
       interopDefault: false,
       async: awaits,
     });
+    const [, failed] = FAILED.exec(source) ?? [];
+    if (failed !== undefined) throw new InputError(`${basename(path)} cannot be compiled: ${failed}`);
     const decorated = STANDARD.test(text) ? source.replace(LEGACY, AS_STANDARD) : source;
     const body = `return (${awaits ? 'async ' : ''}() => {${decorated}\n;exports.${INSIDE} = { ${inside} };})();`;
     return compileFunction(body, PARAMETERS, { filename: path }) as Evaluate;
@@ -185,7 +191,7 @@ export class Program {
     const client = clientFile(request, text) ?? tokensFile(request, text) ?? settingsFile(request, text);
     const missing = client === null ? standForMissing(request, text) : null;
     if (client === null && missing === null) throw new InputError(missingImport(name, request));
-    this.missing.add(isFile(request) ? request : packageOf(request));
+    if (!isInjected(request)) this.missing.add(isFile(request) ? request : packageOf(request));
     if (missing !== null) return { namespace: missing, exports: missing.default };
     const path = `${resolve(dirname(from), request)}.ts`;
     await this.add(path, client ?? '');
