@@ -35,6 +35,7 @@ it.each([
     [{ id: 'b', level: 'info' }],
   ],
   ['function take({ limit, permitMs }) {}', [{ limit: 1, permitMs: 7_000 }]],
+  ['function take({ limit, permitMs = 120_000 }) {}', [{ limit: 1 }]],
   // Whose lock it is says nothing of which lock it is.
   ['function lock({ key, owner }) {}', [{ key: 'b', owner: 'token' }]],
   ['function lock({ id, ttlMs }) {}', [{ id: 'b', ttlMs: 7_000 }]],

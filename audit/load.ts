@@ -127,9 +127,15 @@ function soon(made: () => Promise<unknown>): Promise<unknown> {
 async function openClients({ texts }: Program, exports: Exports): Promise<void> {
   if (texts.some((it) => REDIS_CONNECTS.test(it))) return;
   for (const [, it] of [...exportsOf(exports), ...Object.entries(insideOf(exports))]) {
-    const { isOpen, connect } = Object(it) as { readonly isOpen?: unknown; readonly connect?: unknown };
-    if (isOpen === false && typeof connect === 'function') await soon(async () => connect.call(it));
+    await soon(async () => connected(it));
   }
+}
+
+/** A client that is not connected yet is connected. */
+async function connected(it: unknown): Promise<unknown> {
+  const { isOpen, connect } = Object(it) as { readonly isOpen?: unknown; readonly connect?: unknown };
+  if (isOpen === false && typeof connect === 'function') await connect.call(it);
+  return it;
 }
 
 /** The file's own client or clients, where its functions are handed what only the file can make; `undefined` where they are not. */
@@ -166,7 +172,7 @@ async function ownConnection(
   if (opener === undefined || handed.length === 0) return undefined;
   const [name, connect] = opener;
   const { parameters } = shapes.of(connect, name);
-  const made = await soon(async () => connect(...argumentsFor(parameters, first)));
+  const made = await soon(async () => connected(await connect(...argumentsFor(parameters, first))));
   // What is told a server may as well make a lock.
   return adds && parameters.some((it) => !it.isOptional) && !isClient(made) ? undefined : made;
 }

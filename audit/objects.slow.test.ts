@@ -204,3 +204,28 @@ export class Payouts {
   expect(right.understood).toContain('"payout:a"');
   expect((await saidOf(text('=== 0'))).ids).toEqual(['fails-open']);
 });
+
+it('connects the client that a file makes with scripts of its own', async () => {
+  const text = `import { randomUUID } from 'node:crypto';
+import { createClient, defineScript } from 'redis';
+interface Jobs { run(name: string): Promise<void> }
+const FREE = defineScript({
+  NUMBER_OF_KEYS: 1,
+  SCRIPT: "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0",
+  transformArguments: (key: string, token: string): string[] => [key, token],
+  transformReply: (reply: number): boolean => reply === 1,
+});
+export const jobRedis = (url: string) => createClient({ url, scripts: { free: FREE } });
+export type JobRedis = ReturnType<typeof jobRedis>;
+export class Runner {
+  constructor(private readonly redis: JobRedis, private readonly jobs: Jobs) {}
+  async once(name: string): Promise<void> {
+    const token = randomUUID();
+    if ((await this.redis.set('job:' + name, token, { NX: true, PX: 30_000 })) !== 'OK') return;
+    try { await this.jobs.run(name); } finally { await this.redis.free('job:' + name, token); }
+  }
+}`;
+  const { ids, understood } = await saidOf(text);
+  expect(understood).toContain('"job:a"');
+  expect(ids).toEqual([]);
+});

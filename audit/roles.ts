@@ -78,7 +78,7 @@ const NAMES: readonly (readonly [Role, RegExp])[] = [
   ['patience', /(?:wait|acquireTimeout|acquisitionTimeout|deadline|patience|blockFor|maxWait|giveUp)/i],
   [
     'ttl',
-    /(?:ttl|timeout|expir|lease|duration|^px$|^ex$|^ms$|^seconds$|^secs?$|lifetime|holdFor|lockFor|validity)|(?:lock|hold|permit)\w*(?:ms|millis(?:econds)?|sec(?:ond)?s?)$/i,
+    /(?:ttl|timeout|expir|lease|duration|^px$|^ex$|^ms$|^seconds$|^secs?$|lifetime|holdFor|lockFor|validity)|(?:lock|hold)\w*(?:ms|millis(?:econds)?|sec(?:ond)?s?)$/i,
   ],
   ['held', /^(?:lock|handle|lease|held|acquired|acquisition|guard|mutex|result|grant|claim|ticket|permit)$/i],
   [
@@ -130,6 +130,7 @@ export function roleOf(parameter: Parameter, isRelease = false): Role {
     return 'fetch';
   if (IS_SECRET_NAME.test(name) && (type === '' || isText)) return 'secret';
   if (/^I?Redlock$/.test(type) || (type === '' && name === 'redlock')) return 'redlock';
+  if (IS_PERMIT_TIME.test(name) && !parameter.isOptional) return 'ttl';
   if (type === 'Date' || (parameter.isTime === true && (type === '' || isText || isNumber))) return 'time';
   if (name === 'env' || /\bProcessEnv\b/.test(type)) return 'environment';
   if (/\bPropertyDescriptor\b/.test(type) || /^(?:property)?_?descriptor$/i.test(name)) return 'descriptor';
@@ -169,6 +170,9 @@ function isApplication({ name, fields, isFunction }: Parameter): boolean {
     );
   return !isFunction && isNamed && fields.length === methods.length && keepsHandlers(methods);
 }
+
+/** How long a place may be kept, where it has to be said. */
+const IS_PERMIT_TIME = /permit\w*(?:ms|millis(?:econds)?|sec(?:ond)?s?)$/i;
 
 /** Of what only numbers are. */
 const OF_NUMBERS: readonly Role[] = ['permits', 'retries', 'delay', 'patience', 'share', 'ttl'];
