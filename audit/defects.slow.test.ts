@@ -230,6 +230,9 @@ export class Quorum {
     try { await fn(lost.signal); } finally { clearInterval(timer); await ask((it) => it.eval(UNLOCK, 1, key, token)); }
   }
 }`;
+/** Releases where this holds. */
+const numbered = (holds: string): string =>
+  `await redis.eval("local by = tonumber(ARGV[2]) if ${holds} then return redis.call('del', KEYS[1]) end return by", 1, key, token, 0);`;
 const MAJORITY = 'Math.floor(this.nodes.length / 2) + 1';
 const HALF = 'Math.ceil(this.nodes.length / 2)';
 const LISTED = " = 'a:1,b:2,c:3'.split(',').map((it) => it as unknown as Redis)";
@@ -255,6 +258,12 @@ it.each([
     'releases-early: it releases the lock before its work is done',
     withLock(`${TAKE} try { return fn(); } ${FREE}`),
     withLock(`${TAKE} try { return await fn(); } ${FREE}`),
+  ],
+  // Only what is compared counts, and not what is a number besides.
+  [
+    'its release compares its token as a number (tonumber)',
+    pairOf(SET, numbered("tonumber(redis.call('get', KEYS[1])) == tonumber(ARGV[1])")),
+    pairOf(SET, numbered("tonumber(ARGV[2]) == 0 and redis.call('get', KEYS[1]) == ARGV[1]")),
   ],
   [
     'never-frees: its release does not delete its key',

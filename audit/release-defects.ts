@@ -105,11 +105,18 @@ function whyKept({ key }: Trial, sent: readonly Said[]): string {
   return `it looks at ${JSON.stringify(script.words[at])}, and its key is ${JSON.stringify(key)}${why}`;
 }
 
-/** Whether a script compares numbers, where its token is none. */
-function comparesNumbers({ verb, words: [, text = ''] }: Said, token: string): boolean {
-  return (
-    verb === 'script' && /tonumber\s*\(\s*(?:ARGV|redis\.call\(\s*['"]get)/i.test(text) && Number.isNaN(Number(token))
-  );
+/** An argument as a number, by itself or by a name. */
+const AS_NUMBER = /(?:\blocal\s+(\w+)\s*=\s*)?\btonumber\s*\(\s*ARGV\[(\d+)\]\s*\)/g;
+
+/** Whether a script compares its token as a number, which that is not. */
+function comparesNumbers({ verb, words }: Said, token: string): boolean {
+  const [, text = '', keys] = words;
+  if (verb !== 'script' || !Number.isNaN(Number(token))) return false;
+  return [...text.matchAll(AS_NUMBER)].some(([number, name = 'token_as_number', nth]) => {
+    if (words[2 + Number(keys) + Number(nth)] !== token) return false;
+    const compared = new RegExp(String.raw`\b${name}\s*[=~]=|[=~]=\s*${name}\b`);
+    return compared.test(text.replaceAll(number, name));
+  });
 }
 
 /** What is wrong with the release of a lock. */

@@ -93,6 +93,8 @@ describe.each([
   ['fifty-second', 20],
   ['fifty-third', 20],
   ['fifty-fourth', 20],
+  ['fifty-fifth', 20],
+  ['fifty-sixth', 20],
 ] as const)('the %s set of locks as people write them', (set, count) => {
   const locks = locksOf(set);
 
