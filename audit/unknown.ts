@@ -164,9 +164,8 @@ export function unknownValue(
       if (name === 'finally' || name === 'catch') return (handler: () => void) => Promise.resolve(made)[name](handler);
       if (name === Symbol.iterator) return () => elements(text, number).values();
       if (name === Symbol.asyncIterator) return () => oneByOne(elements(text, number));
-      const given = IS_ENVIRONMENT.test(path) ? process.env[String(name)] : undefined;
-      if (given !== undefined) return given;
-      const required = requiredValue(String(name), text, number);
+      const set = IS_ENVIRONMENT.test(path) ? process.env[String(name)] : undefined;
+      const required = set ?? requiredValue(String(name), text, number);
       if (required !== undefined) return required;
       if (IS_OVER.test(String(name))) return false;
       if (IS_COUNT.test(String(name))) return number;
