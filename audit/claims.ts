@@ -4,7 +4,7 @@ const PERIOD_NAME =
 
 /** A comment that says so: of how often work is done, and not of how often it is asked for. */
 const CLAIMS_ONCE = new RegExp(
-  `(?:\\b(?:exactly|only|at most) (?:once|one \\w+)|\\b(?:by|on) (?:only |exactly )?(?:a single|one) ${PROCESS}|\\b(?:only|exactly) one ${PROCESS} (?:runs|does|sends|performs|executes))\\b[^.]{0,40}?\\b(?:each|every|per|a|an) ${PERIOD_NAME}\\b`,
+  `(?:\\b(?:exactly|only|at most) once|\\bexactly one \\w+|\\b(?:by|on) (?:only |exactly )?(?:a single|one) ${PROCESS}|\\b(?:only|exactly) one ${PROCESS} (?:runs|does|sends|performs|executes))\\b[^.]{0,40}?\\b(?:each|every|per|a|an) ${PERIOD_NAME}\\b`,
   'i',
 );
 /** Comments go on in the next line. */

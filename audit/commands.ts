@@ -160,9 +160,6 @@ function methodsOf(own: Command): Methods {
       into.push(first instanceof Declared ? first : new Declared(first, ...rest));
       return own.shown;
     };
-  const ends: Method = () => {
-    throw new ProcessExit('the script says how it is called');
-  };
   return {
     argument: declaring(own.taken),
     addArgument: declaring(own.taken),
@@ -197,8 +194,9 @@ function methodsOf(own: Command): Methods {
     get args() {
       return own.words;
     },
-    help: ends,
-    error: ends,
+    error: () => {
+      throw new ProcessExit('the script says how it is called');
+    },
   };
 }
 

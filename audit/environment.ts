@@ -63,8 +63,7 @@ function namesIn(sources: readonly SourceFile[]): string[] {
 }
 
 /** Variables that files split at commas, and so list servers by. */
-const SPLIT =
-  /\benv(?:\.([A-Z][A-Z0-9_]*)|\[\s*['"]([A-Z][A-Z0-9_]*)['"]\s*\])[!?]*(?:\s*(?:\?\?|\|\|)\s*['"][^'"]*['"]\s*\))?[.?]*\.split\(\s*['"]\s*,/g;
+const SPLIT = /\benv(?:\.|\[\s*['"])([A-Z][A-Z0-9_]*)\b(?:(?!\benv\b)[^;\n]){0,80}?\.split\(\s*['"]\s*,/g;
 
 type Kind = 'rest' | 'token' | 'list' | 'url' | 'host' | 'port';
 
@@ -163,9 +162,7 @@ export function environmentFor(sources: readonly SourceFile[], nodes: number): R
   const [short, bare] = [takesPlaces(sources), takesHosts(sources)];
   const areCounted = countsHolders(sources);
   const required = new Set(sources.flatMap(requiredNames));
-  const split = new Set(
-    sources.flatMap(({ text }) => [...text.matchAll(SPLIT)].map(([, dotted, quoted]) => dotted ?? quoted)),
-  );
+  const split = new Set(sources.flatMap(({ text }) => [...text.matchAll(SPLIT)].map(([, name]) => name)));
   const fetches = sources.some(({ text }) => /\bfetch\(/.test(text));
   for (const { text } of sources) for (const [, name = ''] of text.matchAll(COMPARED)) values[name] = SECRET;
   for (const { text } of sources) for (const [, name = ''] of text.matchAll(CALLED)) values[name] ??= 'a';

@@ -1,6 +1,6 @@
 /* Properties of classes that have decorators: what gives them their values, or describes them, is not run. */
 
-/** What a file imports what it is given from. */
+/** The folder, which is not there, from whose files such properties get their values. */
 const GIVEN_BY = '#injected';
 
 const PROPERTY =
@@ -9,7 +9,7 @@ const GIVES = /@(?:\w+\.)?(?:Inject\w*|Autowired)\b/;
 const IS_CLIENT = /redis|valkey|keydb/i;
 /** What is no client, though it is named after one: a lock has to be its own. */
 const IS_LOCK = /lock|mutex|semaphore/i;
-const NEITHER = /[^\n]/g;
+const WITHIN_LINES = /[^\n]/g;
 
 /** Whether what stands for it was not asked for by the file itself. */
 export function isInjected(request: string): boolean {
@@ -39,7 +39,7 @@ export function withInjected(text: string): string {
     (_, indent: string, decorators: string, head: string, mark: string, type: string, end: string) => {
       const value = end === ';' ? given(decorators, head, type) : '';
       const named = `${head}${value === '' && end === ';' ? mark : ''}${type}`;
-      return `${decorators.replace(NEITHER, '')}${indent}${named}${value}${end}`;
+      return `${decorators.replace(WITHIN_LINES, '')}${indent}${named}${value}${end}`;
     },
   );
   return `${[...imports].join(' ')}${undecorated}`;

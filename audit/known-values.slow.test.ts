@@ -209,3 +209,23 @@ export class Leader {
 const LIBRARY = "#!lua name=leases\\nredis.register_function('take', function(keys, args) if redis.call('SET', keys[1], args[1], 'NX', 'PX', args[2]) then return 1 end return 0 end)\\nredis.register_function('keep', function(keys, args) if redis.call('GET', keys[1]) == args[1] then return redis.call('PEXPIRE', keys[1], args[2]) end return 0 end)";`;
   await expect(idsOf(text)).rejects.toThrow('nothing was found that says who has the lock');
 });
+
+it('calls the action of a command line of cac', async () => {
+  const script = (awaits: string): string => `${HEAD}
+import { cac } from 'cac';
+import pg from 'pg';
+const db = new pg.Pool();
+const cli = cac('shop');
+cli.command('count <shop>', 'counts').option('--size <n>', 'of a batch', { default: 10 }).action(async (shop, { size }) => {
+  if (size !== 10) return;
+  const count = async () => {
+    await db.query('UPDATE shops SET counted = 1 WHERE id = $1', [shop]);
+    await db.query('UPDATE shelves SET counted = 1 WHERE shop = $1', [shop]);
+  };
+  await locked('shop:' + shop, async () => { ${awaits}count(); });
+});
+cli.help();
+cli.parse();`;
+  expect(await idsOfModule(script('await '))).toEqual([]);
+  expect(await idsOfModule(script(''))).toEqual(['releases-early']);
+});

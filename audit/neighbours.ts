@@ -43,16 +43,23 @@ function importedFrom(text: string, request: string): string[] {
     .filter((it) => it !== 'default');
 }
 
+/** A name that is no part of another one, and no property. */
+const BEFORE_NAME = String.raw`(?<!\w|(?<!\.)\.)`;
+
+function countOf(pattern: string, text: string): number {
+  return text.match(new RegExp(pattern, 'g'))?.length ?? 0;
+}
+
 /**
  * The text of a file that stands for one which is not there, and of which a file has only names by which it is given something:
  * `@Inject(REDIS)`; `null` for every other file.
  */
 export function tokensFile(request: string, text: string): string | null {
   const names = importedFrom(text, request);
-  const countOf = (pattern: string): number => text.match(new RegExp(pattern, 'g'))?.length ?? 0;
   // Besides, it is named once as it is imported.
   const isToken = (name: string): boolean =>
-    countOf(String.raw`(?<!\w|(?<!\.)\.)${name}(?!\w)`) === 1 + countOf(String.raw`\b[Ii]nject\(\s*${name}\s*\)`);
+    countOf(String.raw`${BEFORE_NAME}${name}(?!\w)`, text) ===
+    1 + countOf(String.raw`\b[Ii]nject\(\s*${name}\s*\)`, text);
   if (!isFile(request) || names.length === 0 || defaultOf(text, request) !== '' || !names.every(isToken)) return null;
   return names.map((it) => `export const ${it} = '${it}';\n`).join('');
 }
@@ -88,11 +95,10 @@ function isNeeded(path: string): boolean {
 
 /** Whether a file has a value of its own for a setting wherever it reads that: `config.leaseMs ?? 45_000`. */
 function hasDefault(text: string, path: string): boolean {
-  const read = String.raw`(?<!\w|(?<!\.)\.)${path.replaceAll('.', String.raw`\??\.`)}(?![\w.]|\?\.)`;
-  const countOf = (pattern: string): number => text.match(new RegExp(pattern, 'g'))?.length ?? 0;
+  const read = String.raw`${BEFORE_NAME}${path.replaceAll('.', String.raw`\??\.`)}(?![\w.]|\?\.)`;
   // What has no parts is named once as it is imported.
-  const reads = countOf(read) - (path.includes('.') ? 0 : 1);
-  return reads > 0 && countOf(String.raw`${read}\s*(?:\?\?|\|\|)`) === reads;
+  const reads = countOf(read, text) - (path.includes('.') ? 0 : 1);
+  return reads > 0 && countOf(String.raw`${read}\s*(?:\?\?|\|\|)`, text) === reads;
 }
 
 /** Whether a file that is not there has settings. */

@@ -72,6 +72,7 @@ it.each([
   ['a lock that is named after two in the order given', AS_GIVEN, EITHER, ['key-of-order']],
   ['no lock that is named after two that are sorted', `\`thread:\${[one, other].sort().join(':')}\``, EITHER, []],
   ['no lock of what has one order', AS_GIVEN, 'a = $1 AND b = $2', []],
+  ['no lock of what the database keeps from being there twice', AS_GIVEN, `${EITHER} /* a unique index */`, []],
 ])('finds %s', async (_, key, finds, ids) => {
   expect(await idsOf(opening(key, finds))).toEqual(ids);
 });

@@ -2,6 +2,7 @@ import { isWork } from './called.js';
 import type { Defect } from './defect.js';
 import { nameOfPlan, type Plan } from './plan.js';
 import { namesInLock, played } from './played.js';
+import { SAYS_SAFE } from './repeats.js';
 import type { Runnable } from './subject.js';
 
 const ONE = 'from|source|src|sender|payer|debtor|debit';
@@ -34,8 +35,8 @@ const ORDERS = /\.(?:sort|toSorted)\(|Math\.(?:min|max)\(|localeCompare|\bleast\
  */
 async function locksInOrder(subject: Runnable, plan: Plan): Promise<Defect | null> {
   const { texts } = subject.bench.program;
-  if (!texts.some((it) => OF_EITHER_ORDER.some((of) => of.test(it))) || texts.some((it) => ORDERS.test(it)))
-    return null;
+  const looksForBoth = texts.some((it) => OF_EITHER_ORDER.some((of) => of.test(it)));
+  if (!looksForBoth || texts.some((it) => ORDERS.test(it) || SAYS_SAFE.test(it))) return null;
   const [alone] = await played(subject, [{ plan, atMs: 10 }]);
   const { key = null, works = [], isGranted = false } = alone?.trial ?? {};
   if (!isGranted || key === null || !/\ba\b.*\ba\b/.test(key) || !works.some(isWork)) return null;

@@ -30,6 +30,8 @@ it('believes a comment that says how often its work is done', async () => {
   await expect(saidOf(said(claim))).resolves.toMatchObject({ ids: ['guard-released'] });
   const morning = '// Customers get exactly one digest a morning.\n';
   await expect(saidOf(said(morning))).resolves.toMatchObject({ ids: ['guard-released'] });
+  const limit = '// The provider allows only one request per minute.\n';
+  await expect(saidOf(said(limit))).resolves.toMatchObject({ ids: [] });
   const asked = '// The scheduler calls it once a night, on every server.\n';
   await expect(saidOf(said(asked))).resolves.toMatchObject({ ids: [] });
 });

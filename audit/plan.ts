@@ -146,6 +146,11 @@ export function takerIn({ path, take }: Pick<Plan, 'path' | 'take'>): string {
   return take || (namesIn(path).at(-1) ?? '');
 }
 
+/** Whether the method that acquires is private, as its file says. */
+export function isPrivate({ shapes }: Pick<Program, 'shapes'>, plan: Plan): boolean {
+  return shapes.some((it) => it.name === takerIn(plan) && it.isPrivate === true);
+}
+
 /** The name of the function or class that a person knows. */
 export function nameOfPlan({ path, take, use }: Plan): string {
   if (use === 'script') return 'the script';

@@ -5,7 +5,7 @@ import { exportsOf, insideOf, keptOf } from './evaluation.js';
 import type { Given } from './given.js';
 import type { Hosts } from './hosts.js';
 import { type Bench, beginIn, loadIn, makeFor } from './load.js';
-import { type Plan, takerIn } from './plan.js';
+import { isPrivate, type Plan, takerIn } from './plan.js';
 import { firstLineOf } from './program.js';
 import { MOST_NODES, reasonOf } from './refusal.js';
 import { calm, factoryFor, use } from './rehearsal.js';
@@ -62,7 +62,7 @@ export async function plansIn(bench: Bench, hosts: Hosts, isBegun: boolean): Pro
   }
   if (plans.length > 0 || problem === null) {
     // What is opened calls its own private methods, and would do twice what these do.
-    const all = plans.map((it) => (it.open && isPrivate(it, bench.program.texts) ? { ...it, open: null } : it));
+    const all = plans.map((it) => (it.open && isPrivate(bench.program, it) ? { ...it, open: null } : it));
     return [...all.filter((it) => !onlyReads(it)), ...all.filter(onlyReads)];
   }
   const { name } = bench.program;
@@ -70,14 +70,6 @@ export async function plansIn(bench: Bench, hosts: Hosts, isBegun: boolean): Pro
   throw new InputError(reasonOf(problem, name) ?? `${name} throws as it is loaded: ${firstLineOf(problem)}`, {
     cause: problem,
   });
-}
-
-/** Whether it is a private method, as its file says. */
-function isPrivate(plan: Plan, texts: readonly string[]): boolean {
-  const declared = texts.flatMap((it) =>
-    [...it.matchAll(/\bprivate\s+(?:async\s+)?(\w+)\s*[(<]/g)].map(([, name]) => name),
-  );
-  return declared.includes(takerIn(plan));
 }
 
 /** Whether it does work of its own that only reads, by its name: several may do that at once. */

@@ -1,6 +1,6 @@
 import { current } from '../libraries/runtime/owner.js';
 import type { Fault } from '../scenarios/index.js';
-import type { Plan } from './plan.js';
+import { isPrivate, type Plan } from './plan.js';
 import { type Attempt, calm, REST_MS, rehearse, use, type Ways } from './rehearsal.js';
 import type { Runnable } from './subject.js';
 
@@ -71,10 +71,9 @@ export async function once(
 }
 
 /** Whether nobody but a timer of the file calls a function: its calls follow each other. */
-export function isOfTimer({ bench: { program } }: Runnable, { take }: Plan): boolean {
-  const isPrivate = program.shapes.some((it) => it.name === take && it.isPrivate === true);
+export function isOfTimer({ bench: { program } }: Runnable, plan: Plan): boolean {
   return (
-    isPrivate &&
-    program.texts.some((it) => new RegExp(String.raw`\bset(?:Interval|Timeout)\([^\n]*\b${take}\(`).test(it))
+    isPrivate(program, plan) &&
+    program.texts.some((it) => new RegExp(String.raw`\bset(?:Interval|Timeout)\([^\n]*\b${plan.take}\(`).test(it))
   );
 }

@@ -234,7 +234,7 @@ function withoutEnd(request: string): string {
   return request.replace(/\.[cm]?[jt]sx?$/, '');
 }
 
-/** What `import { chunk } from 'lodash'` means in a compiled file, though Node sees no names in what a CommonJS package exports. */
+/** With the names of what a CommonJS package exports, of which Node may see none: `import { chunk } from 'lodash'`. */
 function withNames(namespace: Exports): Exports {
   const isBare = Object.keys(namespace).every((it) => it === 'default' || it === 'module.exports');
   return isBare ? { ...Object(namespace.default), ...namespace } : namespace;

@@ -78,7 +78,7 @@ export async function repeatsAfterWait(subject: Subject): Promise<Defect | null>
 }
 
 /** What says that doing work twice does no harm. */
-const SAYS_SAFE = /\bunique\b|idempot|on conflict/i;
+export const SAYS_SAFE: RegExp = /\bunique\b|idempot|on conflict/i;
 
 /**
  * Whether a call that waits for the lock of another works on what it is handed again, where it has looked there before it asked, and not

@@ -48,15 +48,21 @@ export async function targetedDefects(subject: Subject): Promise<readonly Defect
   return found;
 }
 
-/** A lock that no other takes the place of, which a timer extends again and again. */
-const EXTENDS_ONE = /\bconst\s+(\w+)\s*=\s*await\s+[\w.#]+\.acquire\([\s\S]*?\bsetInterval\([^;]*?\b\1\.extend\(/;
+/** A lock that no other takes the place of, which a timer extends again and again, and the name of what gives it. */
+const EXTENDS_ONE =
+  /\bconst\s+(\w+)\s*=\s*await\s+(?:[\w#]+\.)*#?(\w+)\.acquire\([\s\S]*?\bsetInterval\([^;]*?\b\1\.extend\(/;
 
 /** What is wrong where a timer extends a lock of `redlock` 5 that its first extension has made useless. */
 function extendsOldLock({ bench }: Subject): Defect | null {
-  return bench.program.texts.some((it) => EXTENDS_ONE.test(it)) ? STOPS_EXTENDING : null;
+  // What gives it is no object of the file's own, which may keep what each extension gives.
+  const isOne = (text: string): boolean => {
+    const [, , from] = EXTENDS_ONE.exec(text) ?? [];
+    return from !== undefined && new RegExp(String.raw`\b${from}\??\s*(?::\s*|=\s*new\s+)Redlock\b`).test(text);
+  };
+  return bench.program.texts.some(isOne) ? STOPS_EXTENDING : null;
 }
 
-/** The same, where what seems to be handed the work may do some of its own besides: as a job that is handed what loads its data. */
+/** As one that does work of its own: what it is handed may not be its work, but what loads the data of that. */
 function asOwnWork(subject: Subject): Subject {
   const { how } = subject;
   return { ...subject, how: { ...how, plan: { ...how.plan, use: 'handler' } } };

@@ -155,12 +155,16 @@ it.each([
 });
 
 /** Calls of a few seconds, and a timer that extends the lock of `redlock` that is `kept`. */
-const firing = (kept: string, extend: string): string => `import { Redis } from 'ioredis';
+const firing = (kept: string, extend: string, locks: string = 'redlock'): string => `import { Redis } from 'ioredis';
 import axios from 'axios';
 import Redlock from 'redlock5';
 const redlock = new Redlock([new Redis(process.env.REDIS_URL!)], { retryCount: 0 });
 export async function fire(kiln: string): Promise<void> {
-  ${kept} lock = await redlock.acquire(['kiln:' + kiln], 30_000);
+  const locks = { acquire: async (names: string[], ms: number) => {
+    let own = await redlock.acquire(names, ms);
+    return { extend: async (forMs: number) => { own = await own.extend(forMs); }, release: () => own.release() };
+  } };
+  ${kept} lock = await ${locks}.acquire(['kiln:' + kiln], 30_000);
   const timer = setInterval(async () => { try { ${extend} } catch (error) { console.warn(error); } }, 10_000);
   try {
     await axios.post('https://kilns.example/' + kiln, {}, { timeout: 5_000, signal: AbortSignal.timeout(5_000) });
@@ -170,8 +174,9 @@ export async function fire(kiln: string): Promise<void> {
 it.each([
   ['is extended again', 'const', 'await lock.extend(30_000);', ['stops-extending']],
   ['is replaced by what its extension gives', 'let', 'lock = await lock.extend(30_000);', []],
-])('tells whether a lock of redlock 5 %s', async (_, kept, extend, ids) => {
-  const found = await idsOf(firing(kept, extend));
+  ['is in an object that keeps its extensions', 'const', 'await lock.extend(30_000);', [], 'locks'],
+])('tells whether a lock of redlock 5 %s', async (_, kept, extend, ids, locks?) => {
+  const found = await idsOf(firing(kept, extend, locks));
   expect(found.filter((it) => it === 'stops-extending')).toEqual(ids);
 });
 

@@ -78,7 +78,7 @@ export class DistributedLock {
     throw new LockNotAcquiredError(this.resource);
   }
 
-  /** Starts the ttl anew. False if the lock is gone. */
+  /** Starts the ttl again. False if the lock is gone. */
   async extend(): Promise<boolean> {
     if (!this.token) return false;
     const sentAt = Date.now();
