@@ -7,6 +7,7 @@ import type { Parameter } from './parameter.js';
 import { IS_BODY, partlyKnown } from './partly-known.js';
 import { makersOf } from './response.js';
 import { hasClient, isAddress, isId, isListType, namesResource, type Role, roleOf, saysTtl } from './roles.js';
+import { toldBy } from './terms.js';
 import { unitIn } from './units.js';
 import { calls, elements, QUIET, requiredValue, unknownValue } from './unknown.js';
 import { SECRET } from './uses.js';
@@ -176,6 +177,8 @@ function argumentFor(parameter: Parameter, given: Given, isRelease: boolean): un
       if (isRelease && typeof given.held !== 'boolean' && given.named?.includes(name) !== true)
         return needed(given.held ?? unknownFor(parameter));
       return needed(unknownFor(parameter));
+    case 'logger':
+      return parameter.isFunction ? (toldBy(name, given.terms) ?? needed(QUIET)) : needed(QUIET);
     case 'delay':
       return needed(/^every/i.test(name) ? PERIOD_MS / (unitIn(name) ?? 1) : SETTINGS.delay);
     default:
@@ -185,7 +188,6 @@ function argumentFor(parameter: Parameter, given: Given, isRelease: boolean): un
 
 /** What is handed to what a function cannot do without, and has nothing to do with its lock. */
 const SETTINGS = {
-  logger: QUIET,
   retries: 5,
   delay: 50,
   patience: 1_000,
@@ -376,6 +378,7 @@ function optionsFor(parameter: Parameter, given: Given, isRelease: boolean): unk
       // The request of a context.
       (it.isGuessed === true && role === 'subject') ||
       saysMode(it, given.modes) ||
+      (it.isFunction && toldBy(it.name, given.terms) !== null) ||
       [...SERVERS, 'work', 'permits', ...(given.isBare ? [] : ['key', 'keyOf', 'subject', 'ttl'])].includes(role)
     );
   };

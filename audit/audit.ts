@@ -184,6 +184,7 @@ async function firstUnderstood(
         clients,
         scripts: new Map(),
         stored: [],
+        readyAfterUs: 0,
         finds: true,
         passed: new Set(),
       };

@@ -16,6 +16,7 @@ import { getsLock, stopped } from './own-work.js';
 import { type Plan, type Step, saysWhether, takerIn, type Understood } from './plan.js';
 import { answered, noteStatus, responseOf } from './response.js';
 import { isResponse, namesResource, roleOf } from './roles.js';
+import { listenTo, Terms } from './terms.js';
 import { type Trial, usable } from './trial.js';
 import { calls } from './unknown.js';
 import { enter } from './work.js';
@@ -80,6 +81,7 @@ class LockUser {
   /** Made once, unless it is made for a key. */
   private target: unknown;
   private isMade = false;
+  private terms = new Terms();
 
   constructor(bench: Bench, how: Understood, loaded: Loaded, process: ProcessContext) {
     this.bench = bench;
@@ -130,11 +132,14 @@ class LockUser {
     const { how, loaded, process } = this;
     const { plan } = how;
     const worksItself = isOwnWork(how);
+    const terms = this.isMade && plan.take !== '' ? this.terms : new Terms();
+    this.terms = terms;
     const base: Given = {
       ...loaded.given,
       key: plan.named ?? (how.isLong ? formed(key, this.bench.program.texts) : key),
       ttlMs,
       token: randomUUID(),
+      terms,
       unitMs: how.unitMs,
       isBare: how.isBare,
       reads: plan.reads === true,
@@ -170,6 +175,7 @@ class LockUser {
       return this.worksItself(trial, done, done, stop);
     }
     const owner: unknown = plan.take === '' ? this.besides : target;
+    listenTo(process, target, terms);
     const given: unknown = await callOf(taker, acquiring);
     // What gives its own object gives nothing that tells one lock from another.
     const result = given === target ? undefined : given;
@@ -177,14 +183,16 @@ class LockUser {
     if (how.campaigns) {
       // Each campaign is one of its own.
       this.isMade = false;
-      if (!(await this.isElected(owner, how.fixedTtlMs ?? ttlMs))) {
+      if (!(await this.isElected(() => this.saysSo(owner, owner, terms), how.fixedTtlMs ?? ttlMs))) {
         await this.giveBack(target, result, base);
         return null;
       }
-      return this.held(trial, ttlMs, result, (error) => this.giveBack(target, result, base, error), undefined, owner);
+      const leave = (error?: Error): Promise<unknown> => this.giveBack(target, result, base, error);
+      return this.held(trial, ttlMs, result, leave, undefined, { owner, terms });
     }
-    if (saysWhether(how) && !this.saysSo(owner, owner)) return null;
-    const held = this.held(trial, ttlMs, result, (error) => this.giveBack(target, held.result, base, error));
+    if (saysWhether(how) && !this.saysSo(owner, owner, terms)) return null;
+    const leave = (error?: Error): Promise<unknown> => this.giveBack(target, held.result, base, error);
+    const held = this.held(trial, ttlMs, result, leave, undefined, { owner: this.besides, terms });
     return held;
   }
 
@@ -213,16 +221,17 @@ class LockUser {
   }
 
   /** Waits until a campaign has been won; for no longer than it takes for a lock that was left behind to end. */
-  private async isElected(owner: unknown, ttlMs: number): Promise<boolean> {
+  private async isElected(says: () => boolean, ttlMs: number): Promise<boolean> {
     for (let i = 0; i < MOST_LOOKS; i++) {
-      if (this.saysSo(owner, owner)) return true;
+      if (says()) return true;
       await later(Math.max(1, (2 * ttlMs) / MOST_LOOKS));
     }
     return false;
   }
 
-  private saysSo(result: unknown, owner: unknown): boolean {
+  private saysSo(result: unknown, owner: unknown, terms?: Terms): boolean {
     const { sign } = this.how;
+    if (sign?.of === 'told') return terms?.isLeading(sign) ?? false;
     return sign !== null && answerOf(sign.of === 'owner' ? owner : result, sign.name) === sign.whenHeld;
   }
 
@@ -279,10 +288,10 @@ class LockUser {
     result: unknown,
     leave: HeldByFile['leave'],
     signal?: AbortSignal,
-    owner: unknown = this.besides,
+    by: Pick<HeldByFile, 'owner' | 'terms'> = { owner: this.besides },
   ): HeldByFile {
     const { how, process } = this;
-    const held: HeldByFile = { trial, result, ttlMs, owner, leave, ...(signal === undefined ? {} : { signal }) };
+    const held: HeldByFile = { trial, result, ttlMs, ...by, leave, ...(signal === undefined ? {} : { signal }) };
     const nowMs = process.wallMs();
     trial.isHeld = true;
     // Who hears of its lock when that is over cannot work under it.
@@ -291,7 +300,7 @@ class LockUser {
       held.extend = (forMs) => this.extend(held, forMs);
     const named = isOver ? null : this.saidOf(result, how.fixedTtlMs ?? ttlMs);
     const canSay = signal === undefined && !isOver && how.sign !== null && (how.renews || how.nodes > 1);
-    const says = named ?? (how.campaigns || canSay ? () => this.saysSo(held.result, owner) : null);
+    const says = named ?? (how.campaigns || canSay ? () => this.saysSo(held.result, by.owner, by.terms) : null);
     if (says !== null) {
       held.isHeld = () => signal?.aborted !== true && says();
       return held;

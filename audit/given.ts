@@ -1,5 +1,6 @@
 import type { Modes } from './modes.js';
 import type { Parameter } from './parameter.js';
+import type { Terms } from './terms.js';
 
 /** What a call of the lock may be given. */
 export interface Given {
@@ -51,6 +52,8 @@ export interface Given {
   readonly swaps?: ReadonlyMap<string, string>;
   /** Arguments, and properties of these, that have to be another thing than one before them. */
   readonly others?: ReadonlySet<string>;
+  /** What a leader tells of its terms. */
+  readonly terms?: Terms;
   /** Receives the names of all that have a value of this kind. */
   names?: Set<string>;
   /** What the function that acquires calls its parameters. */

@@ -4,6 +4,7 @@ import { type Callable, membersOf, methodsOf } from './callables.js';
 import { isClass } from './classes.js';
 import { asking, withoutAborts, withoutLatches } from './latches.js';
 import type { RefusalSign } from './plan.js';
+import type { Terms } from './terms.js';
 import type { Trial } from './trial.js';
 import { isUnknown } from './unknown.js';
 
@@ -16,6 +17,8 @@ export interface HeldByFile {
   readonly ttlMs: number;
   /** What the function that acquired is a method of, or is found beside. */
   readonly owner: unknown;
+  /** What a leader has told of its terms. */
+  readonly terms?: Terms;
   /** Ends the work: with an error, it throws. */
   leave(error?: Error): Promise<unknown>;
   readonly signal?: AbortSignal;

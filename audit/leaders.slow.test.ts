@@ -40,3 +40,119 @@ const trader = new Trader(redis, { buy: async () => { await fetch('http://market
 redis.once('ready', () => trader.onModuleInit());`;
   expect(await idsOf(text)).toContain('blind-extension');
 });
+
+const SCRIPTS = `
+const TTL = 10_000;
+const RELEASE = \`if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("del", KEYS[1]) end return 0\`;
+const RENEW = \`if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("pexpire", KEYS[1], ARGV[2]) end return 0\`;`;
+const CHECKED = 'await redis.eval(RENEW, 1, key, id, TTL)';
+const UNCHECKED = 'await redis.pexpire(key, TTL)';
+
+/** A leader whose term a timer ends at the latest when its lease is over. */
+const campaign = (renews: string, wins: string, loses: string): string => `
+  let id = randomUUID();
+  let leading = false;
+  let until = 0;
+  const lose = () => { leading = false; id = randomUUID(); ${loses} };
+  const tick = async () => {
+    const at = performance.now();
+    try {
+      if (leading) {
+        if (${renews} === 1) until = at + TTL * 0.8; else lose();
+      } else if (await redis.set(key, id, 'PX', TTL, 'NX') === 'OK') {
+        leading = true;
+        until = at + TTL * 0.8;
+        ${wins}
+      }
+    } catch (error) { console.error(error); }
+  };
+  const timer = setInterval(() => void tick(), 2_500);
+  const guard = setInterval(() => { if (leading && performance.now() >= until) lose(); }, 100);
+  void tick();
+  const stop = async () => {
+    clearInterval(timer); clearInterval(guard);
+    if (leading) { const was = id; lose(); await redis.eval(RELEASE, 1, key, was); }
+  };`;
+
+/** It tells who leads by a function that it is handed, with a signal. */
+const byCallback = (renews: string): string => `
+import { randomUUID } from 'node:crypto';
+import type { Redis } from 'ioredis';
+${SCRIPTS}
+export function startElection(redis: Redis, key: string, handlers: { onLeader: (signal: AbortSignal) => void }) {
+  let term: AbortController | undefined;
+  ${campaign(renews, 'term = new AbortController(); handlers.onLeader(term.signal);', 'term?.abort();')}
+  return { stop };
+}`;
+
+/** It tells so by events. */
+const byEvents = (renews: string): string => `
+import { EventEmitter } from 'node:events';
+import { randomUUID } from 'node:crypto';
+import type { Redis } from 'ioredis';
+${SCRIPTS}
+export class Leader extends EventEmitter {
+  stop: () => Promise<void> = async () => {};
+  constructor(private readonly redis: Redis, private readonly key: string) { super(); }
+  start(): void {
+    const { redis, key } = this;
+    ${campaign(renews, "this.emit('elected');", "this.emit('demoted');")}
+    this.stop = stop;
+  }
+}`;
+
+it.each([
+  ['functions that it is handed', byCallback],
+  ['events', byEvents],
+])('judges a leader that tells of its terms by %s', async (_, file) => {
+  expect(await idsOf(file(CHECKED), 40)).toEqual([]);
+  expect(await idsOf(file(UNCHECKED), 40)).toEqual(['blind-extension']);
+});
+
+/** A leader that keeps for itself that it leads, and looks at the time too before its work. */
+const relay = (renews: string, looks: string): string => `
+import { randomUUID } from 'node:crypto';
+import type { Redis } from 'ioredis';
+import type { Pool } from 'pg';
+${SCRIPTS}
+export class Relay {
+  private readonly id = randomUUID();
+  private leading = false;
+  private until = 0;
+  private timers: NodeJS.Timeout[] = [];
+  constructor(private readonly redis: Redis, private readonly db: Pool) {}
+  start(): void {
+    this.timers = [setInterval(() => void this.tick(), 2_500), setInterval(() => void this.poll(), 1_000)];
+    void this.tick();
+  }
+  async stop(): Promise<void> {
+    this.timers.forEach((it) => clearInterval(it));
+    this.leading = false;
+    await this.redis.eval(RELEASE, 1, 'relay', this.id);
+  }
+  private async poll(): Promise<void> {
+    if (!this.leading${looks}) return;
+    await this.db.query('update outbox set sent_at = now() where sent_at is null');
+  }
+  private async tick(): Promise<void> {
+    const { redis, id } = this;
+    const [key, at] = ['relay', performance.now()];
+    try {
+      if (this.leading) this.leading = ${renews} === 1;
+      else this.leading = (await redis.set(key, id, 'PX', TTL, 'NX')) === 'OK';
+      if (this.leading) this.until = at + TTL * 0.8;
+    } catch (error) { console.error(error); }
+  }
+}`;
+
+it('judges a leader that keeps for itself that it leads by its work', async () => {
+  const looks = ' || performance.now() >= this.until';
+  expect(await idsOf(relay(CHECKED, looks), 60)).toEqual([]);
+  expect(await idsOf(relay(UNCHECKED, looks), 60)).toContain('blind-extension');
+  expect(await idsOf(relay(CHECKED, ''), 60)).toEqual(['silent-loss']);
+});
+
+it('finds a leader that does not tell that its renewal was refused', async () => {
+  const unguarded = byCallback(CHECKED).replace('leading && performance.now() >= until', 'false');
+  expect(await idsOf(unguarded.replace('else lose();', 'else until = at + TTL;'))).toContain('silent-loss');
+});

@@ -38,7 +38,10 @@ export async function overtakenOf({ bench, hosts, how }: Runnable): Promise<Over
   for (const plan of electionsIn({ bench, how })) {
     const [atUs = 0, backUs = 0] = [PAUSED, BACK].map((share) => Math.round(share * ttlMs * 1000));
     const paused: Fault = { kind: 'pause', process: 'c1', atUs, forUs: backUs - atUs };
-    const schedule = calm(1, [[use(10, ttlMs, 1)], [use(ttlMs / 5, ttlMs, 1)]], (END * ttlMs + REST_MS) * 1000);
+    // What does its work by itself is not told to stop.
+    const holdMs = how.campaigns ? END * ttlMs : 1;
+    const uses = [[use(10, ttlMs, holdMs)], [use(ttlMs / 5, ttlMs, holdMs)]];
+    const schedule = calm(1, uses, (END * ttlMs + REST_MS) * 1000);
     const worked: Record<string, number[]> = { c1: [], c2: [] };
     const heard = (_: readonly unknown[], name: string): void => {
       const { owner } = current;
@@ -57,7 +60,9 @@ export async function overtakenOf({ bench, hosts, how }: Runnable): Promise<Over
     if (any !== undefined) return { ...none, renewsAny: any.verb.toUpperCase() };
     // Until its next renewal it cannot know.
     const isLater = (atMs: number): boolean => atMs > backMs + ttlMs && atMs < endMs;
-    if (['c1', 'c2'].every((name) => worked[name]?.some(isLater))) return { ...none, ignoresRefusal: true };
+    const worksOn = ['c1', 'c2'].every((name) => worked[name]?.some(isLater));
+    const leadsOn = how.campaigns && how.sign?.isKept !== true && first.believes;
+    if (worksOn || leadsOn) return { ...none, ignoresRefusal: true };
   }
   return none;
 }
@@ -65,7 +70,7 @@ export async function overtakenOf({ bench, hosts, how }: Runnable): Promise<Over
 /** How processes take part in the election, where a timer campaigns. */
 function electionsIn({ bench, how }: Pick<Runnable, 'bench' | 'how'>): readonly Plan[] {
   const { plan } = how;
-  if (plan.use === 'script') return [plan];
+  if (plan.use === 'script' || how.campaigns) return [plan];
   if (plan.use !== 'handler') return [];
   const { shapes } = bench.program;
   const { className = null } = shapes.find(({ name, className: of }) => name === plan.take && of !== null) ?? {};

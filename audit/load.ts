@@ -30,6 +30,8 @@ export interface Bench {
   readonly scripts: Map<string, string>;
   /** What is in Redis before each run. Nothing, unless the lock does more with it. */
   stored: Stored;
+  /** Its processes can use it so long after they begin, µs: it is loaded, and connected, until then. */
+  readyAfterUs: number;
   /** What its functions look for elsewhere is found, or all but the first. It is, unless they do more work without. */
   finds: boolean | 'later';
   /** The conditions that are passed over on which it would leave its functions. None, unless the lock does more without. */

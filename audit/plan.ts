@@ -36,10 +36,16 @@ export interface Plan {
   readonly begin?: readonly string[];
 }
 
-/** What says whether a lock is held, found by what it does: by the name that it has in what was acquired, or in its owner. */
+/**
+ * What says whether a lock is held, found by what it does: by the name that it has in what was acquired, or in its owner; or what a leader
+ * tells, by a function that it is handed or an event: that its term begins, and that it `ends`, where a signal does not say so.
+ */
 export interface Sign {
-  readonly of: 'result' | 'owner';
+  readonly of: 'result' | 'owner' | 'told';
   readonly name: string;
+  readonly ends?: string | null;
+  /** It is kept for what has it, and nobody can ask for it. */
+  readonly isKept?: boolean;
   readonly whenHeld: boolean;
 }
 
@@ -102,7 +108,7 @@ export interface Understood {
 
 /** Whether its acquisition gives nothing, and its owner is asked whether it has the lock. */
 export function saysWhether({ plan, voidHolds, sign }: Pick<Understood, 'plan' | 'voidHolds' | 'sign'>): boolean {
-  return plan.use === 'pair' && voidHolds && sign?.of === 'owner';
+  return plan.use === 'pair' && voidHolds && (sign?.of === 'owner' || sign?.of === 'told');
 }
 
 /** As little as is known before a lock was used. */

@@ -13,6 +13,7 @@ import { isHarmful } from './late-safe.js';
 import type { Bench } from './load.js';
 import type { Plan, Sign, Understood } from './plan.js';
 import { withReplica } from './replica.js';
+import type { Terms } from './terms.js';
 import type { Trial } from './trial.js';
 import { calls } from './unknown.js';
 import { unknownFetch } from './unknown-fetch.js';
@@ -124,6 +125,12 @@ export function factoryFor(name: string, make: MakeLock, bench: Bench, hosts: Ho
   };
 }
 
+/** The same where faults happen so much later: uses are counted from when a process is ready. What is there from the beginning is not later. */
+function withFaultsAfter(afterUs: number, schedule: Schedule): Schedule {
+  const faults = schedule.faults.map((it) => (it.atUs === 0 ? it : { ...it, atUs: it.atUs + afterUs }));
+  return afterUs === 0 ? schedule : { ...schedule, faults };
+}
+
 /** What surrounds the lock of a file in each of its runs. */
 export function surroundingsIn({ wire, stored, program }: Bench, { nodeAt }: Hosts): Surroundings {
   const { edition } = NEWER.find(({ sign }) => program.texts.some((it) => sign.test(it))) ?? {};
@@ -181,7 +188,7 @@ export async function rehearse(
   };
   const factory = factoryFor(bench.program.name, watched, bench, hosts);
   try {
-    await replayLibraries(factory, withReplica(bench.program, schedule));
+    await replayLibraries(factory, withReplica(bench.program, withFaultsAfter(bench.readyAfterUs, schedule)));
   } finally {
     for (const [sha, text] of factory.scripts) bench.scripts.set(sha, text);
     bench.wire.reset();
@@ -213,8 +220,16 @@ function believesIn({ signal, isHeld, expiresAt = Number.POSITIVE_INFINITY }: He
 /** What says that something was told to stop, and nothing of its lock. */
 const IS_STOPPED = /^[_#]*(?:is|was)?_?(?:stop|clos|shut|destroy|drain|dispos|terminat|abort)\w*$/i;
 
+/** What was said of a lock, and what its process tells of its terms, before it was released. */
+interface Before {
+  readonly said: readonly ReadonlyMap<string, boolean>[];
+  /** How much of this had been told. */
+  readonly told: number;
+  readonly terms: Terms | undefined;
+}
+
 /** What was said before, and is no longer said. */
-function signIn(said: readonly ReadonlyMap<string, boolean>[], of: readonly unknown[]): Sign | null {
+function signIn({ said, told, terms }: Before, of: readonly unknown[]): Sign | null {
   // What was acquired may be closed; who owns it is told to stop.
   const isOfLock = (name: string, i: number): boolean => i === 0 || !IS_STOPPED.test(name);
   for (const [i, before] of said.entries()) {
@@ -223,8 +238,12 @@ function signIn(said: readonly ReadonlyMap<string, boolean>[], of: readonly unkn
     const changed = [...before].filter(([name, answer]) => after.get(name) === !answer && isOfLock(name, i));
     const asked = ([name]: readonly [string, boolean]): boolean =>
       typeof Reflect.get(of[i] as object, name) === 'function' || !Object.hasOwn(of[i] as object, name);
-    const [name, whenHeld] = changed.find(asked) ?? changed[0] ?? [];
-    if (name !== undefined && whenHeld !== undefined) return { of: i === 0 ? 'result' : 'owner', name, whenHeld };
+    const answers = changed.find(asked);
+    const byTerms = answers === undefined ? terms?.signSince(told) : null;
+    if (byTerms != null) return byTerms;
+    const [name, whenHeld] = answers ?? changed[0] ?? [];
+    if (name !== undefined && whenHeld !== undefined)
+      return { of: i === 0 ? 'result' : 'owner', name, whenHeld, isKept: answers === undefined };
   }
   return null;
 }
@@ -232,15 +251,11 @@ function signIn(said: readonly ReadonlyMap<string, boolean>[], of: readonly unkn
 const later = (ms: number): Promise<null> => new Promise((resolve) => setTimeout(() => resolve(null), ms));
 
 /** The same after a release. What gives nothing may say that it has the lock until its TTL is over. */
-async function signAfter(
-  said: readonly ReadonlyMap<string, boolean>[],
-  { trial }: Attempt,
-  of: readonly unknown[],
-): Promise<Sign | null> {
-  const sign = signIn(said, of);
+async function signAfter(before: Before, { trial }: Attempt, of: readonly unknown[]): Promise<Sign | null> {
+  const sign = signIn(before, of);
   if (sign !== null || of[0] !== undefined || trial?.ttlMs == null) return sign;
   await later(1.2 * trial.ttlMs);
-  return signIn(said, of);
+  return signIn(before, of);
 }
 
 /** The process that a rehearsal does something to. */
@@ -309,8 +324,9 @@ function watchedCalls(
         attempt.releasedMs = nowMs();
         attempt.believes = believesIn(held as HeldByFile, attempt.releasedMs);
       }
-      const { result, owner } = held as HeldByFile;
+      const { result, owner, terms } = held as HeldByFile;
       const said = looks ? ([result, owner] as const).map(answersOf) : [];
+      const told = terms?.soFar ?? 0;
       try {
         await (held as HeldByFile).leave(throws ? new Error('the work failed') : undefined);
       } catch (error) {
@@ -319,7 +335,8 @@ function watchedCalls(
       if (attempt !== undefined) attempt.leftMs = nowMs();
       if (attempt?.client === FIRST && reentersAfterMs !== undefined)
         attempt.isReentered = await isLetIn(held as HeldByFile, reentersAfterMs);
-      if (attempt !== undefined && looks) attempt.sign = await signAfter(said, attempt, [result, owner]);
+      if (attempt !== undefined && looks)
+        attempt.sign = await signAfter({ said, told, terms }, attempt, [result, owner]);
     },
   };
 }

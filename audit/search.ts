@@ -10,6 +10,7 @@ import { kindsFor, promiseOf, type Trouble, troublesFor } from './cases.js';
 import { redlockIn } from './clients.js';
 import { lockMaker } from './drive.js';
 import { ProcessExit } from './evaluation.js';
+import { isKeptAlone } from './kept-alone.js';
 import type { Bench } from './load.js';
 import { isOfWork } from './own-error.js';
 import { plansFor, type Understood } from './plan.js';
@@ -215,9 +216,11 @@ export async function searchAudit(
     for (const violation of fresh) {
       const kind = kindOf(violation);
       if (failing.has(kind) && (!isCaught || caught.has(kind))) continue;
-      if (isCaught) caught.add(kind);
       const { schedule } = run;
-      failing.set(kind, { kind, run: runs, violation, schedule, extending, events: run.run.events, subject });
+      const found = { kind, run: runs, violation, schedule, extending, events: run.run.events, subject };
+      if (await isKeptAlone(how, found)) continue;
+      if (isCaught) caught.add(kind);
+      failing.set(kind, found);
     }
     limits.onRun(runs + 1);
   }

@@ -1,6 +1,6 @@
 import { givesClient, hasSettings } from './neighbours.js';
 import { isFile, replacedIn } from './packages.js';
-import { nameOfPlan, whereOf } from './plan.js';
+import { nameOfPlan, type Understood, whereOf } from './plan.js';
 import { hasOwnConnections, type Program } from './program.js';
 import type { PromiseKind } from './result.js';
 import type { FoundLock } from './understand.js';
@@ -21,7 +21,7 @@ export function understoodIn(program: Program, { how, seen }: FoundLock): string
   const uses = {
     with: 'runs work under the lock',
     pair: how.campaigns
-      ? `asks for the lock; ${how.sign?.name} says who has it, and ${plan.give} releases`
+      ? `asks for the lock; ${signOf(how)} who has it, and ${plan.give ?? 'what it gives'} releases`
       : plan.give === null
         ? 'acquires, and what it gives releases'
         : `acquires, and ${plan.give} releases`,
@@ -48,6 +48,12 @@ export function understoodIn(program: Program, { how, seen }: FoundLock): string
     ),
     ...(replaced.length > 0 ? [`${replaced.join(', ')}: not loaded; what is called of them succeeds`] : []),
   ];
+}
+
+/** What says who leads. */
+function signOf({ sign }: Understood): string {
+  if (sign?.of !== 'told') return `${sign?.name} says`;
+  return `${sign.name} and ${sign.ends ?? 'its signal'} say`;
 }
 
 /** What stands for an import. */

@@ -1,3 +1,4 @@
+import { EPOCH_MS } from '../libraries/library-host.js';
 import { UnsupportedClient } from '../libraries/session.js';
 import type { Fault } from '../scenarios/index.js';
 import { InputError } from '../scenarios/input-error.js';
@@ -236,7 +237,7 @@ async function triedWith(
   const isVoid = how.voidHolds && plan.use === 'pair';
   const isEarly = !(again.acquiredMs >= (again.trial?.grantedMs ?? Number.NaN));
   // One that gives nothing, and is asked who has it, need not have it when its call returns.
-  const campaigns = isEarly && saysWhether({ plan, voidHolds: how.voidHolds, sign });
+  const campaigns = isEarly && (saysWhether({ plan, voidHolds: how.voidHolds, sign }) || sign?.of === 'told');
   if (isVoid && isEarly && !campaigns) throw new NotGivenError(nameOfPlan(plan), UNSAID);
   const known = {
     ...how,
@@ -330,16 +331,21 @@ async function firstUse(bench: Bench, hosts: Hosts, how: Understood, needed: num
   return attempt;
 }
 
+/** When it is used first, ms. */
+const FIRST_MS = 10;
+
 /** Uses the lock once; where nothing that it gives is a lock, what it gives nothing for may be. */
 async function oneUse(bench: Bench, hosts: Hosts, how: Understood, needed: number): Promise<Attempt | null> {
   const schedule = calm(
     needed === 1 && how.nodes > 1 ? hosts.most : needed,
-    [[use(10, FIRST_TTL_MS, FIRST_HOLD_MS)]],
+    [[use(FIRST_MS, FIRST_TTL_MS, FIRST_HOLD_MS)]],
     60_000_000,
   );
   bench.wire.neededAtFirst = needed === 1 ? 1 : null;
   try {
     const [attempt] = await rehearse(bench, hosts, how, schedule, { looks: true });
+    const readyMs = Number(attempt?.askedMs) - EPOCH_MS - FIRST_MS;
+    bench.readyAfterUs = readyMs > 0 ? Math.round(readyMs * 1000) : 0;
     if (how.voidHolds || attempt === undefined || !isGranted(attempt) || attempt.held !== null) return attempt ?? null;
     const [another] = await rehearse(bench, hosts, { ...how, voidHolds: true }, schedule, { looks: true });
     return another ?? null;

@@ -18,7 +18,7 @@ interface Calls {
   /** Receives the arguments and the name of each. */
   heard: ((given: readonly unknown[], name: string) => void) | null;
   /** Called at each. */
-  readonly listeners: Set<(name: string) => void>;
+  readonly listeners: Set<(name: string, told: readonly unknown[]) => void>;
   /** What is awaited with each: its work. Nothing where it is `null`. */
   takes: (() => Promise<void>) | null;
   /** Elements of each list. */
@@ -130,7 +130,7 @@ export function unknownValue(
     const named = commandIn(path, told) ?? namedByStatement(path, told);
     if (IS_HEAD.test(named) && findsNothing()) throw Object.assign(new Error(named), { name: 'NotFound' });
     calls.heard?.(told, named);
-    for (const listener of calls.listeners) listener(named);
+    for (const listener of calls.listeners) listener(named, told);
     const now = calls.number?.() ?? (COUNTS_THEM.test(path) ? 0 : number);
     const about = READS_OUT.test(path) ? toldIn(told) : text;
     const same = now === number && about === text ? made : unknownValue(known, about, path, typed, now);

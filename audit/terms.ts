@@ -1,0 +1,84 @@
+import { current, type ProcessContext } from '../libraries/runtime/owner.js';
+import type { Sign } from './plan.js';
+import { calls, QUIET, signalsIn } from './unknown.js';
+
+/** What a leader has told by one name: the place of that among all that it has told, and the signal that it has handed over. */
+interface Told {
+  readonly at: number;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** What tells that a term begins, or ends, by its name. */
+const BEGINS =
+  /elected|promote|acquire|become|gain|(?:^|on|:)won$|lead(?:er|ing)?(?:start\w*)?$|active$|master$|primary$/i;
+const ENDS =
+  /demote|lost|lose|loss|step|resign|depose|revoke|release|follow|standby|passive|retire|expire|yield|relinquish|unelect|leader(?:stop|end)/i;
+
+function tellsOfTerm(name: string): boolean {
+  return BEGINS.test(name) || ENDS.test(name);
+}
+
+/** What a leader tells of its terms: by the functions that it is handed, and by its events. */
+export class Terms {
+  private readonly told = new Map<string, Told>();
+  private count = 0;
+
+  note(name: string, told: readonly unknown[]): void {
+    if (!tellsOfTerm(name)) return;
+    this.count += 1;
+    this.told.set(name, { at: this.count, signal: signalsIn(told)[0] });
+  }
+
+  /** How much was told so far. */
+  get soFar(): number {
+    return this.count;
+  }
+
+  /** What tells of terms: that one has begun was told before, and that it has ended since then, or by a signal. */
+  signSince(before: number): Sign | null {
+    const latest = [...this.told].sort(([, a], [, b]) => b.at - a.at);
+    const [name, begun] = latest.find(([it, { at }]) => at <= before && BEGINS.test(it) && !ENDS.test(it)) ?? [];
+    const [ends = null] = latest.find(([it, { at }]) => at > before && ENDS.test(it)) ?? [];
+    if (name === undefined || (ends === null && begun?.signal?.aborted !== true)) return null;
+    return { of: 'told', name, ends, whenHeld: true };
+  }
+
+  /** Whether the last that was told is that a term has begun. */
+  isLeading({ name, ends }: Sign): boolean {
+    const begun = this.told.get(name);
+    if (begun === undefined || begun.signal?.aborted === true) return false;
+    return ends == null || (this.told.get(ends)?.at ?? 0) < begun.at;
+  }
+}
+
+/** Those of the latest campaign of a process. */
+const LATEST = new WeakMap<ProcessContext, Terms>();
+
+/** Notes a call of a function of which nothing is known: `options.onElected`. */
+function hear(called: string, told: readonly unknown[]): void {
+  const terms = current.owner === null ? undefined : LATEST.get(current.owner);
+  terms?.note(called.split(' ', 1)[0]?.split('.').at(-1) ?? '', told);
+}
+
+/** A function by which a leader tells of its terms, by its name: `onElected`; `null` for every other name. */
+export function toldBy(name: string, terms: Terms | undefined): ((...told: readonly unknown[]) => unknown) | null {
+  if (!/^_?on[A-Z]/.test(name) || !tellsOfTerm(name)) return null;
+  return (...told) => {
+    terms?.note(name, told);
+    return QUIET;
+  };
+}
+
+/** Notes what is told of terms from now on, by a process, and by the events of `target`, where it has any. */
+export function listenTo(process: ProcessContext, target: unknown, terms: Terms): void {
+  LATEST.set(process, terms);
+  calls.listeners.add(hear);
+  if (typeof target !== 'object' || target === null || Object.hasOwn(target, 'emit')) return;
+  const [emit, on] = ['emit', 'on'].map((name): unknown => Reflect.get(target, name));
+  if (typeof emit !== 'function' || typeof on !== 'function') return;
+  const emits = (name: unknown, ...told: readonly unknown[]): unknown => {
+    if (typeof name === 'string') terms.note(name, told);
+    return Reflect.apply(emit, target, [name, ...told]) as unknown;
+  };
+  Object.defineProperty(target, 'emit', { value: emits, configurable: true, writable: true });
+}
