@@ -4,6 +4,7 @@ export const FINDING_TITLES: Readonly<Record<string, string>> = {
   'answer-of-another-command': 'It takes the late answer to a command for that to another one.',
   'blind-extension': 'It extends the key without looking whose it is.',
   'blind-release': 'Its release deletes the key without looking whose it is.',
+  'blocks-connection': 'It waits in Redis on the connection that its process shares.',
   'check-then-add': 'It counts the holders and adds its own with two commands.',
   'check-then-set': 'It looks at the key and sets it with two commands, or sets it whether or not it is there.',
   continuity: 'An extension leaves a gap in which another process can have the lock.',

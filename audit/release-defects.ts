@@ -186,10 +186,22 @@ const BOTH_IN: Defect = {
   isShown: true,
 };
 
+/** The connection of a process that waits in Redis is that by which it extends and releases. */
+function blocksConnection(verb: string): Defect {
+  return {
+    id: 'blocks-connection',
+    sentence: `it waits for the lock by ${verb} on the connection that all of its process share: until that is answered, Redis carries out nothing that is sent after it, so that the extensions and the release of the call that has the lock come too late`,
+    fix: `wait by ${verb} on a connection of its own (duplicate())`,
+    brings: ['leak'],
+    isShown: true,
+  };
+}
+
 /** What one acquisition of a process does to another one. */
-export function sharedDefects({ keeps, letsBothIn }: FoundLock['seen'], isReleased: boolean): Defect[] {
+export function sharedDefects({ keeps, blocksBy, letsBothIn }: FoundLock['seen'], isReleased: boolean): Defect[] {
   if (letsBothIn) return [BOTH_IN];
   if (keeps === null || !isReleased) return [];
+  if (blocksBy !== null) return [blocksConnection(blocksBy.toUpperCase())];
   const when = keeps === 'a' ? 'a second one that is refused' : 'a second one, for another resource,';
   return [
     {

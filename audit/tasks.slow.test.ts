@@ -2,6 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { auditFile } from './audit.js';
 import type { AuditResult } from './result.js';
+import { idsOf } from './testing/audited.js';
 
 function audited(file: string, runs: number): Promise<AuditResult> {
   const path = fileURLToPath(new URL(`testing/locks/${file}`, import.meta.url));
@@ -32,4 +33,32 @@ describe('two tasks of one process', () => {
     expect(findings.map(({ id }) => id)).toEqual(['value-of-process']);
     expect(findings[0]?.sentence).toMatch(/^all acquisitions of one process store the same value/);
   });
+});
+
+/** Who is refused the lock waits for a wake-up in Redis. */
+const waiting = (connection: string): string => `
+import { randomUUID } from 'node:crypto';
+import type { Redis } from 'ioredis';
+const RELEASE = \`if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end
+redis.call('del', KEYS[1])
+redis.call('rpush', KEYS[2], '1')
+redis.call('pexpire', KEYS[2], 10000)
+return 1\`;
+export class WaitingLock {
+  constructor(private readonly redis: Redis) {}
+  async run<T>(name: string, work: () => Promise<T>): Promise<T> {
+    const token = randomUUID();
+    while ((await this.redis.set(\`{\${name}}:lock\`, token, 'PX', 10_000, 'NX')) !== 'OK') {
+      const waiter = ${connection};
+      await waiter.blpop(\`{\${name}}:wake\`, 10);
+      if (waiter !== this.redis) waiter.disconnect();
+    }
+    try { return await work(); }
+    finally { await this.redis.eval(RELEASE, 2, \`{\${name}}:lock\`, \`{\${name}}:wake\`, token); }
+  }
+}`;
+
+it('finds a lock that waits in Redis on the connection by which its process releases', async () => {
+  expect(await idsOf(waiting('this.redis'), 20)).toContain('blocks-connection');
+  expect(await idsOf(waiting('this.redis.duplicate()'))).toEqual([]);
 });

@@ -12,6 +12,8 @@ export interface TwoTasks {
   readonly besides: readonly string[];
   /** What was acquired first, and released meanwhile, nobody else gets: as the second was of this. */
   readonly keeps: string | null;
+  /** So it was because the second waited in Redis by this command, over the connection by which the first releases. */
+  readonly blocksBy: string | null;
   /** Acquisitions of one process, one after the other, stored this. */
   readonly sameValue: string | null;
   /** The release of one whose key had expired gave the next one of its process away. */
@@ -36,7 +38,7 @@ export async function twoTasks(bench: Bench, hosts: Hosts, how: Understood, ttlM
   const isIn = first?.held != null && second?.held != null && second.acquiredMs < first.releasedMs;
   const letsBothIn =
     isIn || (besides.includes('a') && (await losesOwn({ bench, hosts, how }, ttlMs, besides.includes('b'))));
-  const none = { besides, keeps: null, sameValue, deletesNext: false, letsBothIn };
+  const none = { besides, keeps: null, blocksBy: null, sameValue, deletesNext: false, letsBothIn };
   if (besides.length === 0) return none;
   const late = [use(10, ttlMs, 1.5 * ttlMs), use(1.1 * ttlMs, ttlMs, ttlMs)];
   const deletesNext =
@@ -50,10 +52,17 @@ export async function twoTasks(bench: Bench, hosts: Hosts, how: Understood, ttlM
   for (const resource of besides) {
     const holdMs = resource === 'a' ? 1 : 2 * partMs;
     const second = of(resource, use(10 + partMs / 4, ttlMs, holdMs));
-    if (!isFree(await plays([use(10, ttlMs, partMs), second], other))) return { ...none, deletesNext, keeps: resource };
+    const attempts = await plays([use(10, ttlMs, partMs), second], other);
+    if (isFree(attempts)) continue;
+    const [, waiter] = attempts.filter(({ client }) => client === 'c1');
+    const blocksBy = waiter?.trial?.sent.find(({ verb }) => WAITS_IN_REDIS.test(verb))?.verb ?? null;
+    return { ...none, deletesNext, keeps: resource, blocksBy };
   }
   return { ...none, deletesNext };
 }
+
+/** Commands for whose answer all that is sent after them over the same connection waits. */
+const WAITS_IN_REDIS = /^(?:b[lr]pop|brpoplpush|blmove|blmpop|bzpop(?:min|max)|bzmpop)$/i;
 
 /** Asking Redis a few times takes less, ms. */
 const AT_ONCE_MS = 20;

@@ -146,6 +146,10 @@ export class Exchange {
       remote?.connection?.unheard();
       return;
     }
+    if (remote?.connection?.isWaiting === true) {
+      remote.connection.behind(() => this.deliverRequest(message, node, copy, life));
+      return;
+    }
     context.cause = context.noteMessage(Kind.execute, node, message, client.traceId, null);
     if (this.byHash && remote === null && !this.understands(node, message)) {
       this.links.send(message, 2 * message.send + copy, 'error', NO_SCRIPT, node, client);

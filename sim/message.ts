@@ -10,6 +10,10 @@ export interface Connection {
   readonly arrivals: Record<Direction, number>;
   /** The node knows nothing of it. */
   readonly isBroken: boolean;
+  /** A command that was sent over it waits for something, and those behind it wait for that one: `BLPOP`. */
+  readonly isWaiting: boolean;
+  /** Calls this when what was sent over it before no longer waits. */
+  behind(deliver: () => void): void;
   /** The adversary breaks it, now. */
   breaks(): void;
   /** Something has come to the machine of the node, whose process is not there, or knows nothing of the connection. */

@@ -210,6 +210,26 @@ export class Connection implements Carrier {
     return node.life === this.nodeLife && !node.down ? this.serverSide : null;
   }
 
+  /** Deliveries of what was sent over it while a command that came before waits. */
+  private readonly waiting: (() => void)[] = [];
+  private isDelivering = false;
+
+  get isWaiting(): boolean {
+    const side = this.liveSide();
+    return side !== null && (side.session.waiting !== null || (this.waiting.length > 0 && !this.isDelivering));
+  }
+
+  behind(deliver: () => void): void {
+    this.waiting.push(deliver);
+  }
+
+  /** Delivers what has waited, in the order in which it came, until a command of it waits itself. */
+  private deliver(): void {
+    this.isDelivering = true;
+    while (this.waiting.length > 0 && !this.isWaiting) this.waiting.shift()?.();
+    this.isDelivering = false;
+  }
+
   /** Requests have come to the node. Gives what it answers at once, by number; `null` for nothing. */
   execute(
     message: Message,
@@ -234,25 +254,22 @@ export class Connection implements Carrier {
     const { opener, peer } = this;
     const { node, now } = opener.siteOf(peer.node);
     const afterUs = Math.max(1, node.clock.when(localTime(untilUs), now) - now);
-    const arrive = (): void => {
+    this.wakes(afterUs, () => {
       this.wakesAtUs = -1;
       const side = this.liveSide();
       if (side === null) return;
       peer.server.expireWaiting(opener.siteOf(peer.node));
+      this.deliver();
       this.wakeServer(side);
-    };
-    opener.sendControl(
-      {
-        connection: this,
-        client: opener.index,
-        node: node.index,
-        direction: 'request',
-        isForKernel: false,
-        isOfNode: true,
-        arrive,
-      },
-      afterUs,
-    );
+    });
+  }
+
+  /** The node does something of itself. */
+  private wakes(afterUs: number, arrive: () => void): void {
+    const { opener, peer } = this;
+    const { index: node } = peer.node;
+    const control = { connection: this, client: opener.index, node, direction: 'request', arrive } as const;
+    opener.sendControl({ ...control, isForKernel: false, isOfNode: true }, afterUs);
   }
 
   /** What an error of the node says, in the place of what was asked for. */
@@ -273,6 +290,7 @@ export class Connection implements Carrier {
     if (this.isExecuting || this.last === null) return;
     const taken = this.taken();
     if (taken !== null) this.opener.tell(this.last, taken.told);
+    if (this.waiting.length > 0) this.wakes(0, () => this.deliver());
   }
 
   private closedByServer(): void {

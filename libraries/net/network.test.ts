@@ -72,6 +72,21 @@ describe('a connection', () => {
     expect(await noted(script, [], fast)).toEqual(['2 connect', `71 data ${answer}`, '71 data +PONG']);
   });
 
+  it('carries out what was sent behind a command that waits when that is answered, in order', async () => {
+    const seen = await noted((note) => {
+      const waiter = watched(note);
+      const wait = ['BLPOP', 'k', '0'].map((it) => `$${it.length}\r\n${it}\r\n`).join('');
+      waiter.write(`*3\r\n${wait}`);
+      setTimeout(() => waiter.write('SET lock mine NX\r\n'), 10);
+      setTimeout(() => waiter.write('GET lock\r\n'), 12);
+      const other = net.createConnection(6379, 'n0');
+      setTimeout(() => other.write('SET lock other NX PX 30\r\n'), 20);
+      setTimeout(() => other.write('RPUSH k 1\r\n'), 60);
+    });
+    const popped = ['*2', '$1', 'k', '$1', '1'].join('\r\n');
+    expect(seen).toEqual(['2 connect', `62 data ${popped}`, '63 data +OK', '63 data $4\r\nmine']);
+  });
+
   it('carries what a replica has, when it has it', async () => {
     const script: Script = (note) => {
       watched(note).write('*3\r\n$4\r\nWAIT\r\n$1\r\n1\r\n$3\r\n100\r\n');
