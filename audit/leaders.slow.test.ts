@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { idsOf } from './testing/audited.js';
+import { idsOf, idsOfModule } from './testing/audited.js';
 
 /** A service that leads by a timer, and trades as long as it does. */
 const trader = (renews: string): string => `
@@ -155,4 +155,53 @@ it('judges a leader that keeps for itself that it leads by its work', async () =
 it('finds a leader that does not tell that its renewal was refused', async () => {
   const unguarded = byCallback(CHECKED).replace('leading && performance.now() >= until', 'false');
   expect(await idsOf(unguarded.replace('else lose();', 'else until = at + TTL;'))).toContain('silent-loss');
+});
+
+/** It begins by itself what it exports; its duty goes on until it is told to stop. */
+const duty = `
+import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import Redis from 'ioredis';
+import { publishBatch } from './outbox.mjs';
+${SCRIPTS}
+export class Election {
+  constructor(redis, { name, serve }) { this.redis = redis; this.key = 'duty:' + name; this.serve = serve; }
+  async run() {
+    for (;;) {
+      const id = randomUUID();
+      const at = performance.now();
+      if ((await this.redis.set(this.key, id, 'PX', TTL, 'NX').catch(() => null)) === 'OK') await this.lead(id, at);
+      await delay(2_500);
+    }
+  }
+  async lead(id, at) {
+    const over = new AbortController();
+    let until = at + TTL * 0.75;
+    const guard = setInterval(() => { if (performance.now() >= until) over.abort(); }, 50);
+    const work = this.serve(over.signal).catch(() => {}).finally(() => over.abort());
+    while (!over.signal.aborted) {
+      await delay(TTL / 4, undefined, { signal: over.signal }).catch(() => {});
+      if (over.signal.aborted) break;
+      const sentAt = performance.now();
+      const kept = await this.redis.eval(RENEW, 1, this.key, id, TTL).catch(() => -1);
+      if (kept === 0) over.abort();
+      else if (kept === 1 && !over.signal.aborted) until = sentAt + TTL * 0.75;
+    }
+    clearInterval(guard);
+    await work;
+    await this.redis.eval(RELEASE, 1, this.key, id).catch(() => {});
+  }
+}
+const redis = new Redis(process.env.REDIS_URL, { commandTimeout: 1_000 });
+redis.on('error', () => {});
+const election = new Election(redis, { name: 'relay', async serve(signal) {
+  while (!signal.aborted) {
+    await publishBatch({ limit: 50, timeoutMs: 1_000 });
+    await delay(1_000, undefined, { signal }).catch(() => {});
+  }
+} });
+void election.run();`;
+
+it('calls nothing a part of the work that another object does, which the file has made and begun itself', async () => {
+  expect(await idsOfModule(duty)).toEqual([]);
 });

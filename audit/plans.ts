@@ -6,7 +6,7 @@ import type { Given } from './given.js';
 import type { Hosts } from './hosts.js';
 import { type Bench, beginIn, loadIn, makeFor } from './load.js';
 import { isPrivate, type Plan, takerIn } from './plan.js';
-import { firstLineOf } from './program.js';
+import { firstLineOf, type Program } from './program.js';
 import { MOST_NODES, reasonOf } from './refusal.js';
 import { calm, factoryFor, use } from './rehearsal.js';
 import type { Hints } from './result.js';
@@ -47,6 +47,7 @@ export async function plansIn(bench: Bench, hosts: Hosts, isBegun: boolean): Pro
         if (exportsOf(loaded.exports).size === 0) plans.push(SCRIPT);
         await add(new Map(Object.entries(insideOf(loaded.exports))), 'inside');
         if (bench.program.texts.some((it) => BEGINS_CONNECTED.test(it))) plans.unshift(SCRIPT);
+        else if (plans.some((it) => callsItself(bench.program, it))) plans.push(SCRIPT);
       } catch (error) {
         problem = error;
       }
@@ -62,7 +63,9 @@ export async function plansIn(bench: Bench, hosts: Hosts, isBegun: boolean): Pro
   }
   if (plans.length > 0 || problem === null) {
     // What is opened calls its own private methods, and would do twice what these do.
-    const all = plans.map((it) => (it.open && isPrivate(bench.program, it) ? { ...it, open: null } : it));
+    const all = plans
+      .filter((it) => !callsItself(bench.program, it))
+      .map((it) => (it.open && isPrivate(bench.program, it) ? { ...it, open: null } : it));
     return [...all.filter((it) => !onlyReads(it)), ...all.filter(onlyReads)];
   }
   const { name } = bench.program;
@@ -70,6 +73,13 @@ export async function plansIn(bench: Bench, hosts: Hosts, isBegun: boolean): Pro
   throw new InputError(reasonOf(problem, name) ?? `${name} throws as it is loaded: ${firstLineOf(problem)}`, {
     cause: problem,
   });
+}
+
+/** Whether a file calls by itself what does work of its own: `election.run()`. Another object of that class would do that beside it. */
+function callsItself({ texts }: Program, { use, path, take }: Plan): boolean {
+  if (use !== 'handler' || !path.some(({ kind }) => kind === 'new')) return false;
+  const begins = new RegExp(`^(?:(?:await|void)\\s+)?[\\w.]+\\.${take}\\(`, 'm');
+  return texts.some((it) => begins.test(it));
 }
 
 /** Whether it does work of its own that only reads, by its name: several may do that at once. */
