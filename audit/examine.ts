@@ -5,6 +5,7 @@ import { isOwnWork } from './cases.js';
 import { type Claims, claimsIn } from './claims.js';
 import type { Defect } from './defect.js';
 import { isLostInFailover } from './failover.js';
+import { storesAnyFence } from './fence-defects.js';
 import { comparesTexts, drawsNumbers, type Fence, fencesOf } from './fences.js';
 import type { Hosts } from './hosts.js';
 import { mistakesAnswers } from './late-answers.js';
@@ -52,6 +53,8 @@ export interface Seen extends Omit<TwoTasks, 'besides'>, InOutages, Untold, Sent
   readonly fences: readonly Fence[];
   /** A script compares fencing tokens as texts. */
   readonly comparesTokens: boolean;
+  /** It stores a fencing token whatever token there is. */
+  readonly storesAny: boolean;
   /** The lock was held for three TTLs; `null` where that was not tried. */
   readonly renewed: Attempt | null;
   /** It was extended while it was held; `null` where it cannot be. */
@@ -138,6 +141,7 @@ export async function examine(
       named: namedIn(bench, (how.fixedTtlMs === null ? bare : alone)?.trial?.ttlMs ?? Number.NaN),
       fences: await fencesOf(bench, hosts, known, ttlMs),
       comparesTokens: drawsNumbers(bench) && comparesTexts(bench.program.texts),
+      storesAny: drawsNumbers(bench) && bench.program.texts.some(storesAnyFence),
       renewed: renewed ?? null,
       extended: extended ?? null,
       thrown: thrown ?? null,

@@ -19,20 +19,60 @@ export function drawnLateDefects({ alone }: { readonly alone: Attempt }): Defect
   return draws.length > 0 && draws.every(({ atMs }) => atMs >= alone.releasedMs) ? [DRAWN_LATE] : [];
 }
 
-/** What is wrong with how tokens are compared. */
-export function comparisonDefects({ comparesTokens }: { readonly comparesTokens: boolean }): Defect[] {
-  if (!comparesTokens) return [];
-  return [
-    {
-      id: 'fencing-token',
-      sentence:
-        'its script compares fencing tokens as texts, as Lua does with what HGET and ARGV are: "10" is less than "9", so that a token that is newer is refused, and a late write of an old holder is taken',
-      fix: 'compare numbers: tonumber(ARGV[1]) < tonumber(seen)',
-      brings: [],
-      property: 'fencing',
-      isShown: true,
-    },
-  ];
+const COMPARES_TEXTS: Defect = {
+  id: 'fencing-token',
+  sentence:
+    'its script compares fencing tokens as texts, as Lua does with what HGET and ARGV are: "10" is less than "9", so that a token that is newer is refused, and a late write of an old holder is taken',
+  fix: 'compare numbers: tonumber(ARGV[1]) < tonumber(seen)',
+  brings: [],
+  property: 'fencing',
+  isShown: true,
+};
+
+/** A column for fencing tokens. */
+const COLUMN = String.raw`\w*(?:fenc|epoch|generation)\w*`;
+/** A statement of SQL that changes records, and a call of a query builder that does. */
+const UPDATES = /\bupdate\b[^;`]*?\bset\b([^;`]*)/gi;
+const UPDATES_BY_CALL = /\.(?:update(?:Many|One)?|set)\(\s*\{/;
+/** What keeps others from a record that was read, or compares in the database itself. */
+const LOCKS_RECORD = /\bfor\s+(?:no\s+key\s+)?update\b|\bforUpdate\b|pessimistic_write|\btrigger\b|serializable/i;
+const COMPARES = /[<>]|\bversion\b|\brev(?:ision)?\b/i;
+
+/** Whether a file stores a fencing token in a record whatever token that has: by a statement without a condition on it. */
+export function storesAnyFence(text: string): boolean {
+  if (LOCKS_RECORD.test(text)) return false;
+  const bySql = [...text.matchAll(UPDATES)].some(([, rest = '']) => {
+    const [set = '', ...where] = rest.split(/\bwhere\b/i);
+    const [, column] = new RegExp(`\\b(${COLUMN})\\s*=\\s*(?:\\$\\d|\\?|:\\w|\\$\\{)`, 'i').exec(set) ?? [];
+    const condition = where.join(' ');
+    return column !== undefined && !condition.includes(column) && !COMPARES.test(condition);
+  });
+  return bySql || text.split(';').some(storesByCall);
+}
+
+function storesByCall(statement: string): boolean {
+  const at = statement.search(UPDATES_BY_CALL);
+  const own = at < 0 ? '' : statement.slice(Math.max(0, statement.lastIndexOf('await', at)));
+  const [, column] = new RegExp(`[{,]\\s*(${COLUMN})\\s*[:,}]`, 'i').exec(own) ?? [];
+  if (column === undefined) return false;
+  // `where('fence', '<=', token)`, `lte(table.fence, token)`.
+  const named = own.matchAll(new RegExp(`\\b${column}\\s*[:,}]|['"\`]${column}|\\.${column}\\b`, 'g'));
+  return [...named].length === 1 && !/['"]<=?['"]|\blte?\(/.test(own);
+}
+
+const STORES_ANY: Defect = {
+  id: 'fencing-token',
+  sentence:
+    'it stores its work with its fencing token, whichever token the record has by then: the UPDATE has no condition on it, so that a late holder overwrites what a later one has stored between the look and the UPDATE',
+  fix: 'compare in the statement that stores: UPDATE … SET fence = $1 … WHERE id = $2 AND fence <= $1, and look at the count of changed rows',
+  brings: [],
+  property: 'fencing',
+  isShown: true,
+};
+
+/** What is wrong with how tokens are compared: by a script, or where the work is stored. */
+export function comparisonDefects(seen: { readonly comparesTokens: boolean; readonly storesAny: boolean }): Defect[] {
+  return [...(seen.comparesTokens ? [COMPARES_TEXTS] : []), ...(seen.storesAny ? [STORES_ANY] : [])];
 }
 
 /** The keys whose number a command raises, of those that it is handed: by itself, or in its script. */
