@@ -44,6 +44,20 @@ export function limitExceedsTtl(
   };
 }
 
+/** Of a function, after its name: it tries a call again for longer than its TTL. */
+export function retriesExceedTtl(
+  name: string,
+  ttlMs: number,
+  call: { readonly name: string; readonly failures: number; readonly afterMs: number },
+): Defect {
+  const times = call.failures === 1 ? 'once' : `${call.failures} times`;
+  return {
+    ...limitsExceedTtl(name, ttlMs, call),
+    sentence: `${name} tries ${call.name.replace(/^\./, '')} again for longer than its TTL: where that has failed ${times}, it is called again ${seconds(call.afterMs)} after the lock was granted, the key lives for ${seconds(ttlMs)} and is not extended, and the work goes on beside that of another process`,
+    fix: 'fewer tries, or shorter waits between them, than the TTL lets; or an extension while the work goes on',
+  };
+}
+
 /** Of a route, after its name: its platform lets it run for longer than its TTL. */
 export function platformExceedsTtl(name: string, limitMs: number, ttlMs: number): Defect {
   return {

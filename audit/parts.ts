@@ -12,6 +12,7 @@ import {
 import { nameOfPlan, type Plan } from './plan.js';
 import { nowMs, once } from './played.js';
 import { type Attempt, heldNow } from './rehearsal.js';
+import { retriesPastTtl } from './retries.js';
 import { longestSaid } from './said-times.js';
 import { IS_DONE, marksAsDone, RELEASES_BESIDE } from './shown-defects.js';
 import type { Runnable } from './subject.js';
@@ -52,6 +53,7 @@ export async function partDefect(subject: Runnable, plan: Plan): Promise<Defect 
     (await startsUnbounded(subject, plan)) ??
     (await saysMore(subject, plan)) ??
     (await goesOnGivenUp(subject, plan)) ??
+    (await retriesPastTtl(subject, plan)) ??
     (await marksUndone(subject, plan))
   );
 }

@@ -9,6 +9,8 @@ const BUDGET_MS = 20_000;
 /** What an audit says of a file. */
 interface Audited {
   readonly ids: readonly string[];
+  /** What it finds, a sentence each. */
+  readonly findings: readonly string[];
   readonly understood: string;
 }
 
@@ -22,7 +24,11 @@ export async function audited(text: string, runs: number = 0, name: string = 'lo
   const path = join(mkdtempSync(join(tmpdir(), 'lockstep-audit-')), name);
   writeFileSync(path, text);
   const { findings, understood } = await auditFile({ path, runs, seed: '', budgetMs: BUDGET_MS }, () => {});
-  return { ids: findings.map(({ id }) => id), understood: understood.join('\n') };
+  return {
+    ids: findings.map(({ id }) => id),
+    findings: findings.map(({ sentence }) => sentence),
+    understood: understood.join('\n'),
+  };
 }
 
 /** The names of what it finds. */

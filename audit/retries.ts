@@ -1,0 +1,85 @@
+import { nameOfCall } from './called.js';
+import type { Defect } from './defect.js';
+import { refusesLate } from './fences.js';
+import { isHarmful } from './late-safe.js';
+import { retriesExceedTtl } from './limit-defects.js';
+import { nameOfPlan, type Plan } from './plan.js';
+import { nowMs, once } from './played.js';
+import { heldNow } from './rehearsal.js';
+import type { Runnable } from './subject.js';
+
+/** A file that tries again what has failed. */
+const TRIES_AGAIN = /retr(?:y|ies)|attempt|backoff/i;
+/** So many calls are made to fail, of so many functions, so often. */
+const MOST_NAMES = 3;
+const MOST_FAILURES = 6;
+/** Of the time that a TTL lasts, what is later is over. */
+const OVER = 1.02;
+
+/** What became of a function one of whose calls failed several times. */
+interface Tried {
+  /** That was called again after the last failure, so long after the grant, ms. */
+  readonly isAgain: boolean;
+  readonly afterMs: number;
+  /** Work was done after the TTL had passed. */
+  readonly isLate: boolean;
+}
+
+/**
+ * Whether a function that tries a call again goes on with its work after its TTL, where that call fails as often as it is tried again.
+ */
+export async function retriesPastTtl(subject: Runnable, plan: Plan): Promise<Defect | null> {
+  const { bench, how } = subject;
+  const ttlMs = how.fixedTtlMs;
+  if (ttlMs === null || !bench.program.texts.some((it) => TRIES_AGAIN.test(it)) || refusesLate(bench)) return null;
+  const names = await awaitedBy(subject, plan);
+  for (const name of names.slice(0, MOST_NAMES)) {
+    for (let failures = 1; failures <= MOST_FAILURES; failures++) {
+      const { isAgain, afterMs, isLate } = await tried(subject, plan, name, failures);
+      if (isLate) return retriesExceedTtl(nameOfPlan(plan), ttlMs, { name, failures, afterMs });
+      if (!isAgain) break;
+    }
+  }
+  return null;
+}
+
+/** The names of what a function awaits under its lock. */
+async function awaitedBy(subject: Runnable, plan: Plan): Promise<readonly string[]> {
+  const names = new Set<string>();
+  let latest = '';
+  const heard = (_: readonly unknown[], call: string): void => {
+    latest = nameOfCall(call);
+  };
+  const takes = async (): Promise<void> => {
+    if (heldNow(subject.bench) !== null) names.add(latest);
+  };
+  await once(subject, plan, { heard, takes });
+  return [...names];
+}
+
+/** Calls a function, and has a call under its lock fail so often. */
+async function tried(subject: Runnable, plan: Plan, name: string, failures: number): Promise<Tried> {
+  const { bench, how } = subject;
+  const ttlMs = how.fixedTtlMs ?? Number.POSITIVE_INFINITY;
+  let [latest, failed] = ['', 0];
+  let afterMs = Number.NaN;
+  const lates: number[] = [];
+  const heard = (given: readonly unknown[], call: string): void => {
+    latest = nameOfCall(call);
+    const trial = heldNow(bench);
+    const sinceMs = nowMs() - (trial?.grantedMs ?? Number.NaN);
+    if (latest === name && failed === failures && Number.isNaN(afterMs)) afterMs = sinceMs;
+    // What is tried again may only look.
+    if (sinceMs > OVER * ttlMs && latest !== name && isHarmful(call, given)) lates.push(nowMs());
+  };
+  const takes = async (): Promise<void> => {
+    if (latest !== name || failed >= failures || heldNow(bench) === null) return;
+    failed++;
+    throw new Error('it failed');
+  };
+  const { trial, held = null, leftMs = Number.NaN } = (await once(subject, plan, { heard, takes }, 4 * ttlMs)) ?? {};
+  const isAgain = !Number.isNaN(afterMs);
+  const isKept = trial?.sent.some(({ operation }) => operation === 'extend') ?? true;
+  const isReleased = trial?.sent.some((it) => it.operation === 'release' && it.atMs >= trial.grantedMs) ?? false;
+  return { isAgain, afterMs, isLate: held !== null && !isKept && isReleased && lates.some((atMs) => atMs <= leftMs) };
+}
