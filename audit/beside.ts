@@ -1,6 +1,5 @@
 import type { Fault } from '../scenarios/index.js';
 import { isWork } from './called.js';
-import { getsInBeside, releasesOther, usesBeside, worksBeside, worksUnasked } from './calls-at-once.js';
 import type { Defect } from './defect.js';
 import { looksAtForm } from './forms.js';
 import { givesUp, goesOnGivenUp } from './given-up.js';
@@ -13,25 +12,16 @@ import { limitDefect, partDefect } from './parts.js';
 import { withPassed } from './passing.js';
 import { nameOfPlan, type Plan, type Understood, whereOf } from './plan.js';
 import { CALL_TTL_MS, CONNECTED_MS, GAP_MS, isOfTimer, namesInLock, type Played, played } from './played.js';
-import { type Attempt, calm, delayed, REST_MS, rehearse, use } from './rehearsal.js';
+import { type Attempt, delayed } from './rehearsal.js';
 import { looksOnlyBefore } from './repeats.js';
 import type { Said } from './said.js';
 import { sharesWatch } from './shared-watch.js';
-import {
-  DROPS_TTL,
-  keyTooNarrow,
-  LETS_CALLS_IN,
-  RELEASES_REFUSED,
-  RELEASES_UNCOMMITTED,
-  SHARES_TOKEN,
-  STALE_READ,
-  valueOfProcess,
-} from './shown-defects.js';
+import { DROPS_TTL, keyTooNarrow, RELEASES_UNCOMMITTED, STALE_READ } from './shown-defects.js';
 import { differsByCase } from './spelling.js';
 import { withStored } from './stored.js';
 import type { Runnable } from './subject.js';
-import { keptLate } from './targeted.js';
 import { isSameValue, type Touch, touchesIn } from './touches.js';
+import { ofTwoCalls, twoProcesses } from './two-calls.js';
 import { twoNames } from './two-names.js';
 
 /** What a function does with Redis under its lock, as one of its runs shows. */
@@ -143,75 +133,6 @@ async function withData(subject: Runnable, plan: Plan): Promise<Runnable> {
   }
   if (alone !== null) await withPassed(bench, await withStored(bench, alone, () => run(own)), () => run(own));
   return own;
-}
-
-/** Calls of one function by two processes, at these times. */
-interface TwoProcesses {
-  /** TTL of its key. */
-  readonly ttlMs: number;
-  /** Parts of its work, at least 1. */
-  readonly parts: number;
-  /**
-   * @param workMs - What each part of its work takes. Default: half a TTL.
-   * @param apart - What calls of one process do is told apart. Default: no.
-   */
-  readonly plays: (
-    own: readonly number[],
-    other: readonly number[],
-    workMs?: number,
-    apart?: boolean,
-  ) => Promise<Played>;
-}
-
-/** Makes two processes call a function; `null` where it has no lock with a TTL. */
-async function twoProcesses({ bench, hosts, how }: Runnable, plan: Plan): Promise<TwoProcesses | null> {
-  const playing =
-    (ttlMs: number): TwoProcesses['plays'] =>
-    (own, other, workMs = ttlMs / 2, apart = false) => {
-      const uses = [own, other].map((all) => all.map((atMs) => use(atMs, ttlMs, 1))).filter((it) => it.length > 0);
-      const takes = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, workMs));
-      const schedule = calm(1, uses, (6 * ttlMs + REST_MS) * 1000);
-      return rehearse(bench, hosts, how, schedule, { naturally: true, takes, apart, planOf: () => plan });
-    };
-  const [alone] = await playing(how.fixedTtlMs ?? CALL_TTL_MS)([10], []);
-  const ttlMs = alone?.trial?.ttlMs ?? null;
-  const parts = Math.max(1, alone?.trial?.calls.length ?? 0);
-  return ttlMs === null || alone?.trial?.isGranted !== true ? null : { ttlMs, parts, plays: playing(ttlMs) };
-}
-
-/** What is wrong where two calls of a function meet. */
-async function ofTwoCalls({ ttlMs, parts, plays }: TwoProcesses): Promise<Defect | null> {
-  const both = await plays([10, 10 + ttlMs / 8], [10 + ttlMs / 4]);
-  const [first, second] = both.filter((it) => it?.client === 'c1');
-  // A refused call deletes the key of the other call of its process, and a second process gets in.
-  const isRefused = second?.trial?.isGranted === false;
-  const getsIn = (attempts: Played): boolean => {
-    const other = attempts.find((it) => it?.client === 'c2')?.trial;
-    const [holder] = attempts;
-    const endMs = Math.min(holder?.leftMs ?? 0, (holder?.trial?.grantedMs ?? 0) + 0.9 * ttlMs);
-    return holder?.trial?.isGranted === true && other?.isGranted === true && other.grantedMs < endMs;
-  };
-  if (isRefused && getsIn(both) && !getsIn(await plays([10], [10 + ttlMs / 4]))) return RELEASES_REFUSED;
-  if (releasesOther(first, second)) return SHARES_TOKEN;
-  const isExtended = both.some((it) => it?.trial?.sent.some(({ operation }) => operation === 'extend'));
-  const late = keptLate(await plays([10], [100], isExtended ? 4 * ttlMs : 0.9 * ttlMs), ttlMs);
-  // What goes on until it is told to stop is begun once in a process.
-  if (late !== null || first?.trial?.loops === true) return late;
-  if (worksBeside(first, second, ttlMs / 2)) {
-    // Readers, and what admits several, let those of other processes in, too.
-    const [one, another] = await plays([10], [10 + ttlMs / 8]);
-    return worksBeside(one, another, ttlMs / 2) ? null : LETS_CALLS_IN;
-  }
-  const times = [CONNECTED_MS, CONNECTED_MS + 0.5] as const;
-  if (worksUnasked(await plays([times[0], times[0] + ttlMs / 8], [], undefined, true))) return LETS_CALLS_IN;
-  const atOnce = await plays(times, [], undefined, true);
-  if (usesBeside(atOnce) && !usesBeside(await plays([times[0]], [times[1]]))) return LETS_CALLS_IN;
-  const value = first?.trial?.value ?? '';
-  if (value !== '' && value === second?.trial?.value) {
-    const overdue = await plays([10, 10 + 1.1 * ttlMs], [10 + 1.6 * ttlMs], (1.5 * ttlMs) / parts);
-    if (getsInBeside(overdue)) return valueOfProcess(value);
-  }
-  return null;
 }
 
 /**

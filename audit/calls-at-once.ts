@@ -59,6 +59,25 @@ export function releasesOther(first: Attempt | undefined, second: Attempt | unde
   return new Set(values).size === 1 && names(values) && !names([own.value]);
 }
 
+/** Whether a call has deleted the key that it was granted. */
+export function releases(call: Attempt | undefined): boolean {
+  const { trial = null } = call ?? {};
+  return (
+    trial?.isGranted === true && trial.sent.some(({ operation, key }) => operation === 'release' && key === trial.key)
+  );
+}
+
+/** Whether of two calls of one process, about different things, the key of one is never deleted: the release is that of the other. */
+export function leavesOne([first, second]: Played): boolean {
+  const trials = [first, second].flatMap((it) =>
+    it?.trial?.isGranted === true && it.error === null ? [it.trial] : [],
+  );
+  const keys = new Set(trials.map(({ key }) => key));
+  if (keys.size < 2) return false;
+  const sent = trials.flatMap((it) => it.sent);
+  return ![...keys].every((key) => sent.some((it) => it.operation === 'release' && it.key === key));
+}
+
 /** Whether another process gets in while the second call of the first has the same key, and its TTL lasts. */
 export function getsInBeside(attempts: Played): boolean {
   const [, second] = attempts.filter((it) => it?.client === 'c1');

@@ -114,6 +114,13 @@ export const SHARES_TOKEN: Defect = {
   isShown: true,
 };
 
+/** The same where the calls are about different things. */
+export const SHARES_TOKEN_OF_THINGS: Defect = {
+  ...SHARES_TOKEN,
+  sentence:
+    "calls of one process share a field that ought to be each one's own, what its release needs: a second call, for another resource, overwrites that of the first, which then releases the lock of the second, whose work goes on, and leaves its own key until its TTL is over",
+};
+
 /** The key loses its TTL while it is held. */
 export const DROPS_TTL: Defect = {
   id: 'drops-ttl',

@@ -115,3 +115,37 @@ export async function withLock(redis: Redis, name: string, work: () => Promise<v
     await expect(foundIn(nested('own.getStore()?.get(name)'), 40)).resolves.toEqual([]);
   });
 });
+
+describe('two calls of a function by one process, about different things', () => {
+  const entering = (field: string): string => `import type { Redis } from 'ioredis';
+import { randomUUID } from 'node:crypto';
+const DEL = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+interface Lease { key: string; token: string }
+class Guard {
+  private lease?: Lease;
+  constructor(private readonly redis: Redis) {}
+  async enter(sku: string): Promise<Lease> {
+    const lease = { key: 'stock:' + sku, token: randomUUID() };
+    while ((await this.redis.set(lease.key, lease.token, 'PX', 8_000, 'NX')) !== 'OK')
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    this.lease = lease;
+    return lease;
+  }
+  async leave(lease?: Lease): Promise<void> {
+    const { key, token } = ${field};
+    await this.redis.eval(DEL, 1, key, token);
+  }
+}
+export function stockService(redis: Redis, stock: { take(sku: string): Promise<void> }) {
+  const guard = new Guard(redis);
+  return async function reserve(sku: string): Promise<void> {
+    const lease = await guard.enter(sku);
+    try { await stock.take(sku); } finally { await guard.leave(lease); }
+  };
+}`;
+
+  it('release the lock of each other where one object keeps what a release needs', async () => {
+    await expect(foundIn(entering('this.lease!'))).resolves.toEqual([expect.stringMatching(/^shared-state: /)]);
+    await expect(foundIn(entering('lease!'))).resolves.toEqual([]);
+  });
+});
