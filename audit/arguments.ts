@@ -382,12 +382,16 @@ function optionsFor(parameter: Parameter, given: Given, isRelease: boolean): unk
       [...SERVERS, 'work', 'permits', ...(given.isBare ? [] : ['key', 'keyOf', 'subject', 'ttl'])].includes(role)
     );
   };
-  for (const field of fields.filter(isNeeded)) {
+  const isAsked = (it: Parameter): boolean =>
+    it.isGuessed === true && it.isFunction && /^get(?:OrThrow)?$/.test(it.name);
+  for (const field of fields.filter((it) => isNeeded(it) && !isAsked(it))) {
     // What is used is there.
     const used = field.isGuessed === true ? { ...field, isOptional: false } : field;
     const value = argumentFor(used, given, isRelease);
     if (value !== undefined) made[field.name] = value;
   }
   if (Object.keys(made).length === 0 && isOptional) return undefined;
-  return fields.every((it) => it.isGuessed) && !isOptional ? unknownValue(made) : made;
+  // What settings are asked of is known by its name.
+  const path = fields.length === 0 || fields.some((it) => it.isFunction && /^get/.test(it.name)) ? parameter.name : '';
+  return fields.every((it) => it.isGuessed) && !isOptional ? unknownValue(made, 'a', path) : made;
 }

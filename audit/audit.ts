@@ -31,6 +31,7 @@ import { requiredIn, requiredTypes } from './required.js';
 import { type AuditPlan, type AuditResult, CLIENT_KINDS, type ClientKind, type Finding, type Hints } from './result.js';
 import { pathsIn } from './routes.js';
 import { type Failing, type Searched, searchAudit } from './search.js';
+import { guessedSettings } from './service-settings.js';
 import { signatureFor } from './signatures.js';
 import { bodyIn, filesIn } from './stored.js';
 import type { Subject } from './subject.js';
@@ -92,6 +93,7 @@ async function audited(plan: AuditPlan, tell: Tell, isStopped: () => boolean): P
   Object.assign(process.env, environmentFor(program.sources, plan.nodes ?? serversIn(program.sources) ?? MOST_NODES));
   keepClassesOfNodeRedis(plan.path);
   const required = requiredIn(program.texts);
+  guessedSettings.clear();
   calls.types = requiredTypes(program.texts, required);
   calls.unequal = required.unequal;
   calls.signature = signatureFor(program.texts);

@@ -1,4 +1,5 @@
 import { addressOf, type NodeAddress } from '../libraries/net/addresses.js';
+import { settingsAsked } from './service-settings.js';
 import type { SourceFile } from './shapes.js';
 import { IS_SECRET, SECRET } from './uses.js';
 
@@ -57,6 +58,7 @@ function namesIn(sources: readonly SourceFile[]): string[] {
   const names = sources.flatMap(({ text }) => [
     ...[...text.matchAll(READ)].map(([, dotted, quoted]) => dotted ?? quoted ?? ''),
     ...namesMade(text),
+    ...settingsAsked(text),
     ...[...text.matchAll(TAKEN)].flatMap(([, inner = '']) => inner.match(/[A-Z][A-Z0-9_]+/g) ?? []),
   ]);
   return [...new Set([...names, ...sources.flatMap(requiredNames), ...USUAL])];

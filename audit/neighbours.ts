@@ -59,9 +59,11 @@ export function tokensFile(request: string, text: string): string | null {
   // Besides, it is named once as it is imported.
   const isToken = (name: string): boolean =>
     countOf(String.raw`${BEFORE_NAME}${name}(?!\w)`, text) ===
-    1 + countOf(String.raw`\b[Ii]nject\(\s*${name}\s*\)`, text);
+    1 + countOf(String.raw`\b[Ii]nject\(\s*${name}(?:\.KEY)?\s*\)|\btypeof\s+${name}\b(?!\.)`, text);
   if (!isFile(request) || names.length === 0 || defaultOf(text, request) !== '' || !names.every(isToken)) return null;
-  return names.map((it) => `export const ${it} = '${it}';\n`).join('');
+  // Settings of NestJS have their name in them: `@Inject(lockConfig.KEY)`.
+  const textOf = (name: string): string => (text.includes(`${name}.KEY`) ? `{ KEY: '${name}' }` : `'${name}'`);
+  return names.map((it) => `export const ${it} = ${textOf(it)};\n`).join('');
 }
 
 /** Whether a file that is not there gives a client of Redis. */

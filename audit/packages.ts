@@ -97,8 +97,12 @@ export function standForMissing(request: string, text: string): Module | null {
     return NEEDED_OF_FILES.test(name) ? null : moduleOf(unknownValue() as Module);
   }
   const isOwn = NEEDED.test(request) && !(request === 'rxjs' && ONLY_AWAITS.test(text));
+  if (HAVE_SETTINGS.test(request)) return moduleOf(unknownValue({}, 'a', 'config') as Module);
   return isOwn ? null : moduleOf(unknownValue() as Module);
 }
+
+/** Packages of which settings are asked by name. */
+const HAVE_SETTINGS = /^(?:config|nconf|convict)$/;
 
 /** What a file is called, or its folder where that is `index`. */
 export function nameOfFile(request: string): string {

@@ -19,6 +19,41 @@ export async function dispatch(order: string): Promise<void> {
   finally { await redis.eval(${UNLOCK}, 1, key, token); }
 }`;
 
+/** A service that asks another one for its settings. */
+const serving = (ttl: string): string => `import { randomUUID } from 'node:crypto';
+import { Inject, Injectable } from '@nestjs/common';
+import { ConfigService, type ConfigType } from '@nestjs/config';
+import Redis from 'ioredis';
+import { lockConfig } from './lock.config';
+@Injectable()
+export class Locks {
+  private readonly redis: Redis;
+  constructor(private readonly config: ConfigService, @Inject(lockConfig.KEY) private readonly settings: ConfigType<typeof lockConfig>) {
+    this.redis = new Redis(config.getOrThrow<string>('REDIS_URL'), { commandTimeout: 1_000 });
+  }
+  async withLock<T>(name: string, work: () => Promise<T>): Promise<T> {
+    const token = randomUUID();
+    if ((await this.redis.set('lock:' + name, token, 'PX', ${ttl}, 'NX')) !== 'OK') throw new Error('locked');
+    try { return await work(); } finally { await this.redis.eval(${UNLOCK}, 1, 'lock:' + name, token); }
+  }
+}`;
+
+it.each([
+  ["this.config.get<number>('LOCK_TTL_MS', 20_000)", 20, ''],
+  ["this.config.getOrThrow<number>('lock.ttlMs')", 60, 'lock.ttlMs'],
+  ["Number(this.config.get('LOCK_TTL_SECONDS')) * 1_000", 60, 'LOCK_TTL_SECONDS'],
+  ['this.settings.ttlMs', 60, 'ttlMs'],
+])('gives what a service is asked for: %s', async (ttl, seconds, guessed) => {
+  const { ids, understood } = await audited(serving(ttl));
+  expect(ids).toEqual([]);
+  expect(understood).toContain(`its TTL is ${seconds} s`);
+  expect(/^(.*): not known, and so guessed$/m.exec(understood)?.[1] ?? '').toBe(guessed);
+});
+
+it('finds seconds that are taken for milliseconds in what a service is asked for', async () => {
+  expect(await idsOf(serving("this.config.get<number>('LOCK_TTL_SECONDS', 30)"))).toEqual(['seconds-as-ms']);
+});
+
 it('guesses settings of a file that is not there, unless the lock may depend on them', async () => {
   const { ids, understood } = await audited(dispatching('30_000', 'return;'));
   expect(ids).toEqual([]);

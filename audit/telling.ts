@@ -3,6 +3,7 @@ import { isFile, replacedIn } from './packages.js';
 import { nameOfPlan, type Understood, whereOf } from './plan.js';
 import { hasOwnConnections, type Program } from './program.js';
 import type { PromiseKind } from './result.js';
+import { guessedSettings } from './service-settings.js';
 import type { FoundLock } from './understand.js';
 import { seconds } from './words.js';
 
@@ -46,6 +47,7 @@ export function understoodIn(program: Program, { how, seen }: FoundLock): string
       (it) =>
         `${it}: ${isFile(it) ? 'not there' : `not installed (npm install ${it})`}, and so not loaded; ${stands(it)}`,
     ),
+    ...(guessedSettings.size > 0 ? [`${[...guessedSettings].sort().join(', ')}: not known, and so guessed`] : []),
     ...(replaced.length > 0 ? [`${replaced.join(', ')}: not loaded; what is called of them succeeds`] : []),
   ];
 }

@@ -4,6 +4,7 @@ import { formFor } from './forms.js';
 import { becomesOf, firstOf, handlerIn, keep, listens } from './handed-functions.js';
 import type { Parameter } from './parameter.js';
 import type { CheckedType } from './required.js';
+import { settingAt, settingIn } from './service-settings.js';
 import { isSignature } from './signatures.js';
 import { namedByStatement, nothingOf } from './statements.js';
 import { COUNTS_THEM, countOf, IS_COUNT, IS_OVER, isQuantity } from './value-names.js';
@@ -164,7 +165,7 @@ export function unknownValue(
       if (name === 'finally' || name === 'catch') return (handler: () => void) => Promise.resolve(made)[name](handler);
       if (name === Symbol.iterator) return () => elements(text, number).values();
       if (name === Symbol.asyncIterator) return () => oneByOne(elements(text, number));
-      const set = IS_ENVIRONMENT.test(path) ? process.env[String(name)] : undefined;
+      const set = IS_ENVIRONMENT.test(path) ? process.env[String(name)] : settingIn(path, String(name));
       const required = set ?? requiredValue(String(name), text, number);
       if (required !== undefined) return required;
       if (IS_OVER.test(String(name))) return false;
@@ -225,6 +226,8 @@ const WORK = Symbol('work');
 /** What a call gives that is no work, and that nobody hears of: {@link WORK} for every other one. */
 function withoutWork(path: string, text: string, told: readonly unknown[], number: number): unknown {
   if (decorates(told) || LOGS.test(path)) return undefined;
+  const setting = settingAt(path, told);
+  if (setting !== undefined) return setting;
   if (/\.getRemainingTimeInMillis$/.test(path)) return LEFT_MS;
   // `ctx.throw(409, 'busy')`.
   if (/\.throw$/.test(path)) throw new Error(String(told.find((it) => typeof it === 'string') ?? told[0]));
