@@ -83,7 +83,7 @@ function kindOf(name: string): Kind | null {
 }
 
 /** Whether files take `host:port` apart, or make a URL of it. */
-function takesPlaces(sources: readonly SourceFile[]): boolean {
+function takesPlaces(sources: readonly Pick<SourceFile, 'text'>[]): boolean {
   return sources.some(({ text }) => /split\(\s*['"]:['"]|`rediss?:\/\/\$\{/.test(text));
 }
 
@@ -108,13 +108,13 @@ export function serversIn(sources: readonly SourceFile[]): number | null {
 }
 
 /** Whether files hand each of their servers to a client as a host, and never name a port. */
-function takesHosts(sources: readonly SourceFile[]): boolean {
-  const isHost = ({ text }: SourceFile): boolean => /\bnew \w+\(\s*\{[^}]*\bhost\b/.test(text);
+function takesHosts(sources: readonly Pick<SourceFile, 'text'>[]): boolean {
+  const isHost = ({ text }: Pick<SourceFile, 'text'>): boolean => /\bnew \w+\(\s*\{[^}]*\bhost\b/.test(text);
   return sources.some(isHost) && !sources.some(({ text }) => /\bport\b/i.test(text));
 }
 
 /** Addresses as a file wants them: `n0`, `n0:6379`, or `redis://n0:6379`. */
-export function placesFor(sources: readonly SourceFile[], addresses: readonly NodeAddress[]): string[] {
+export function placesFor(sources: readonly Pick<SourceFile, 'text'>[], addresses: readonly NodeAddress[]): string[] {
   const short = takesPlaces(sources);
   if (takesHosts(sources)) return addresses.map(({ host }) => host);
   return addresses.map(({ host, port, url }) => (short ? `${host}:${port}` : url));

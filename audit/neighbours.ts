@@ -1,5 +1,6 @@
+import { addressOf } from '../libraries/net/addresses.js';
 import { clientKindIn } from './clients.js';
-import { isLimit, OTHER_URL } from './environment.js';
+import { isLimit, OTHER_URL, placesFor } from './environment.js';
 import { isFile, nameOfFile } from './packages.js';
 import type { ClientKind } from './result.js';
 
@@ -80,14 +81,25 @@ const IS_NEEDED =
 const IN_MS = /(?:Ms|_ms|_MS)$/;
 
 /** A list of servers, by its name; three of them stand for it where a file makes a client of each. */
-const LISTS_SERVERS = /(?:nodes|urls|uris|servers|addresses)$/i;
+const LISTS_SERVERS = /(?:nodes|urls|uris|dsns|hosts|servers|addresses|endpoints|instances)$/i;
 const MAKES_CLIENTS =
-  /\b(\w+)\.map\(\s*(?:async\s*)?\(?\s*(\w+)[^()]*\)?\s*=>\s*(?:new\s+Redis\(\s*\2|createClient\(\{\s*url(?::\s*\2)?)\b/g;
-const SERVERS = "['redis://n0:6379', 'redis://n1:6379', 'redis://n2:6379']";
+  /\b(\w+)\.map\(\s*(?:async\s*)?\(?\s*(\w+)[^()]*\)?\s*=>\s*(?:\{\s*(?:const\s+\w+\s*=|return)\s*)?(?:new\s+Redis\(\s*\2|createClient\(\{\s*url(?::\s*\2)?)\b/g;
+/** The same in one text, with what is between them: `env.REDIS_URLS.split(',')`. One that is not there may be empty. */
+const SPLIT =
+  /\b(\w+)!?(?:\s*(?:\?\?|\|\|)\s*(['"`])\2\s*\))?(?:\??\.(?:trim|toString)\(\))*\??\.split\(\s*(?:(['"`])(\s*[,;|\s]\s*)\3|\/[^/:]*[,;|][^/:]*\/)/g;
+const ADDRESSES = [0, 1, 2].map(addressOf);
+const SERVERS = `[${ADDRESSES.map(({ url }) => `'${url}'`).join(', ')}]`;
 
-/** The names of the lists of servers of which a file makes clients. */
-function serverLists(text: string): string[] {
-  return [...text.matchAll(MAKES_CLIENTS)].map(([, name = '']) => name).filter((it) => LISTS_SERVERS.test(it));
+/** The text of each list of servers of which a file makes clients, by its name. */
+function serverLists(text: string): ReadonlyMap<string, string> {
+  const isList = ([, name = '']: readonly string[]): boolean => LISTS_SERVERS.test(name);
+  const lists = [...text.matchAll(MAKES_CLIENTS)].filter(isList);
+  const splits = [...text.matchAll(SPLIT)].filter((it) => isList(it) || IS_SERVER.test(it[1] ?? ''));
+  const places = placesFor([{ text }], ADDRESSES);
+  return new Map([
+    ...lists.map(([, name = '']) => [name, SERVERS] as const),
+    ...splits.map(([, name = '', , , between = ',']) => [name, `'${places.join(between)}'`] as const),
+  ]);
 }
 
 /** Whether a lock may depend on a setting, by its name. */
@@ -113,8 +125,9 @@ function lastOf(path: string): string {
 }
 
 /** Text of the value of a setting, by its path: `redis.url`. */
-function settingOf(path: string, kind: ClientKind, lists: readonly string[]): string {
-  if (lists.includes(lastOf(path))) return SERVERS;
+function settingOf(path: string, kind: ClientKind, lists: ReadonlyMap<string, string>): string {
+  const servers = lists.get(lastOf(path));
+  if (servers !== undefined) return servers;
   // The file has a value of its own for it, or it would not have been guessed.
   if (isNeeded(path)) return 'undefined';
   const isRest = kind === 'upstash';
@@ -132,7 +145,12 @@ function settingOf(path: string, kind: ClientKind, lists: readonly string[]): st
 }
 
 /** Text of an object with these settings, as deep as their paths say. */
-function settingsIn(paths: readonly string[], kind: ClientKind, lists: readonly string[], outer: string = ''): string {
+function settingsIn(
+  paths: readonly string[],
+  kind: ClientKind,
+  lists: ReadonlyMap<string, string>,
+  outer: string = '',
+): string {
   const names = [...new Set(paths.map((it) => it.split('.', 1)[0] ?? ''))];
   const members = names.map((name) => {
     const inner = paths.filter((it) => it.startsWith(`${name}.`)).map((it) => it.slice(name.length + 1));
@@ -162,8 +180,7 @@ export function settingsFile(request: string, text: string): string | null {
     [...names, ...(whole === '' ? [] : [whole])].map((it) => [it, readFrom(it).filter((path) => path !== '')]),
   );
   const lists = serverLists(text);
-  const isUnknown = (path: string): boolean =>
-    isNeeded(path) && !lists.includes(lastOf(path)) && !hasDefault(text, path);
+  const isUnknown = (path: string): boolean => isNeeded(path) && !lists.has(lastOf(path)) && !hasDefault(text, path);
   const all = [...read].flatMap(([name, paths]) => [name, ...paths.map((path) => `${name}.${path}`)]);
   if (all.some(isUnknown)) return null;
   const textOf = (name: string): string => {

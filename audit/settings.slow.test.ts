@@ -72,6 +72,37 @@ it('takes the value that a file has of its own for a setting on which the lock d
   await expect(audited(twice)).rejects.toThrow('imports ../config, which is not there');
 });
 
+/** A lock of a library on several servers, which settings that are not there list in one text. */
+const renewing = (servers: string, busy: string): string => `import { Redis } from 'ioredis';
+import Redlock from 'redlock5';
+import { env } from '../env';
+import { charge } from '../payments/charge';
+const nodes = ${servers};
+const redlock = new Redlock(nodes, { retryCount: 0 });
+export async function renew(shard: number): Promise<void> {
+  await redlock.using(['renewals:' + shard], 20_000, async (signal) => {
+    if (signal.aborted) throw signal.error;
+    await charge({ shard, timeoutMs: 5_000 });
+  }).catch(async (error) => { ${busy} });
+}`;
+
+it('gives several servers for a setting that is split', async () => {
+  const block = `env.LOCK_REDIS_URLS.split(',').map((url) => {
+  const client = new Redis(url, { maxRetriesPerRequest: 1 });
+  client.on('error', () => {});
+  return client;
+})`;
+  const { ids, understood } = await audited(renewing(block, 'throw error;'));
+  expect(understood).toContain('3 nodes, by ioredis');
+  expect(ids).toEqual([]);
+  const places = `(env.lock.nodes ?? '').split(/[;,]/).map((it) => it.split(':')).map(([host, port]) => new Redis({ host, port: Number(port) }))`;
+  expect((await audited(renewing(places, 'throw error;'))).understood).toContain('3 nodes, by ioredis');
+  expect(await idsOf(renewing(block, 'await charge({ shard, timeoutMs: 5_000 });'))).toContain('fails-open');
+  // What is no list of servers is not known.
+  const zones = renewing("env.lockZones.split(',').map((it) => new Redis(it))", 'throw error;');
+  await expect(audited(zones)).rejects.toThrow('imports ../env, which is not there');
+});
+
 /** Moves an amount between two accounts, by locks of these names. */
 const moving = (keys: string): string => `import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
