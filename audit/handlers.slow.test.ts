@@ -30,6 +30,30 @@ it('names the package that is not installed where no lock is found without it', 
   ).rejects.toThrow('imports @ferry/infra, which is not installed; run npm install @ferry/infra');
 });
 
+it('finds the handlers that a plugin adds to its application, beside what else that has', async () => {
+  const plugin = (busy: string): string => `import { randomUUID } from 'node:crypto';
+import type { FastifyPluginAsync } from 'fastify';
+import { createClient } from 'redis';
+import { orders } from '../orders';
+const UNLOCK = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+export const cancelling: FastifyPluginAsync = async (api) => {
+  const redis = createClient({ url: process.env.REDIS_URL });
+  redis.on('error', (error) => api.log.warn({ error }, 'redis'));
+  await redis.connect();
+  api.addHook('onClose', async () => { await redis.quit(); });
+  api.post<{ Params: { id: string } }>('/orders/:id/cancel', { preHandler: api.requireRole('support') }, async (req, reply) => {
+    const key = 'order:' + req.params.id, token = randomUUID();
+    if ((await redis.set(key, token, { NX: true, PX: 30_000 })) !== 'OK') ${busy}
+    try { await orders.cancel(req.params.id); } finally { await redis.eval(UNLOCK, { keys: [key], arguments: [token] }); }
+    return reply.code(204).send();
+  });
+};`;
+  const { ids, understood } = await audited(plugin('return reply.code(409).send();'));
+  expect(understood).toContain('cancelling.post /orders/:id/cancel');
+  expect(ids).toEqual([]);
+  expect(await idsOf(plugin("req.log.warn('busy');"))).toEqual(['fails-open']);
+});
+
 /** A consumer of RabbitMQ that does this with a message whose lock is busy. */
 const consumer = (busy: string): string => `${HEAD}
 import amqp from 'amqplib';

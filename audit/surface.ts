@@ -1,5 +1,6 @@
 import { type Callable, isAsync, methodsOf, type Shapes } from './callables.js';
 import { isClass } from './classes.js';
+import { addsRoutes } from './handed-functions.js';
 import { saysMode } from './modes.js';
 import type { Parameter } from './parameter.js';
 import { type Plan, type Step, takerIn } from './plan.js';
@@ -262,7 +263,7 @@ const STARTS_WORKER =
 
 /** Whether a function gives something that has the lock's functions, by what it takes, returns and starts. */
 function makesByShape({ parameters, returnsFunction, text }: Shape, it: Callable): boolean {
-  if ((returnsFunction === true && !isAsync(it)) || STARTS_WORKER.test(text)) return true;
+  if ((returnsFunction === true && !isAsync(it)) || STARTS_WORKER.test(text) || addsRoutes(text)) return true;
   if (hasRole(parameters, 'client') && !hasRole(parameters, 'key')) return true;
   return hasRole(parameters, 'clients') || hasRole(parameters, 'urls');
 }
