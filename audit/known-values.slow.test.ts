@@ -151,6 +151,53 @@ await program.parseAsync(process.argv);`;
   expect(await idsOfModule(script('await '), 40)).toEqual([]);
 });
 
+it('takes what is not known for a list where a library of functions for lists is given it', async () => {
+  const loading = (loop: string, awaits: string): string => `${HEAD}
+import pg from 'pg';
+import _ from 'lodash';
+import { chunk, groupBy, sortBy } from 'lodash';
+import { readFeed } from './feed.js';
+const db = new pg.Pool();
+async function load(feed, rows) {
+  await db.query('UPDATE tariffs SET price = $1', [rows.length]);
+  await db.query('UPDATE feeds SET loaded = now() WHERE id = $1', [feed.id]);
+}
+export async function importTariffs(carrier) {
+  await locked('tariffs:' + carrier, async () => {
+    const feed = await readFeed(carrier);
+    for (const rows of ${loop}) ${awaits}load(feed, rows);
+  });
+}`;
+  for (const loop of [
+    '_.chunk(feed.rows, 200)',
+    'chunk(feed.rows, 200)',
+    "Object.values(groupBy(feed.rows, 'zone'))",
+    'sortBy(feed.rows, (it) => it.zone).map((it) => [it])',
+    "_(feed.rows).uniqBy('id').chunk(200).value()",
+    '(_.isEmpty(feed.rows) ? [] : [_.compact(_.cloneDeep(feed).rows)])',
+  ]) {
+    expect(await idsOfModule(loading(loop, 'await ')), loop).toEqual([]);
+    expect(await idsOfModule(loading(loop, 'void ')), loop).toEqual(['releases-early']);
+  }
+});
+
+it('takes a list apart that has as many elements as are found in it, whatever it reads as where it is a number', async () => {
+  const settling = (busy: string): string => `${HEAD.replace("throw new Error('busy');", busy)}
+import pg from 'pg';
+import { chunk } from 'lodash';
+import { readSales } from './sales-feed.js';
+const db = new pg.Pool();
+export async function settle(shop) {
+  const { owner } = await readSales(shop);
+  const { account } = await readSales(owner);
+  const { sales } = await readSales(account);
+  for (const some of chunk(sales, 200))
+    await locked('shop:' + shop, async () => { await db.query('UPDATE sales SET settled = true WHERE id = ANY($1)', [some]); });
+}`;
+  expect(await idsOfModule(settling("throw new Error('busy');"))).toEqual([]);
+  expect(await idsOfModule(settling("console.warn('busy');"))).toEqual(['fails-open']);
+});
+
 it('takes a lock beside another server for one on one node', async () => {
   const worker = `${HEAD.replaceAll('process.env.REDIS_URL', 'process.env.LOCK_REDIS_URL')}
 import { Worker } from 'bullmq';

@@ -30,6 +30,7 @@ import { SCHEMAS, withPassing } from './schemas.js';
 import { readSource, type Shape, type SourceFile } from './shapes.js';
 import { signatureFor, withOneSignature } from './signatures.js';
 import { takeTexts } from './texts.js';
+import { takingLists } from './utilities.js';
 
 /** Decorators as the language has them now, whose second parameter is a context; they are compiled as older ones. */
 const STANDARD = /\bClass(?:Method|Field|Getter|Setter|Accessor)?DecoratorContext\b/;
@@ -178,7 +179,8 @@ export class Program {
         : signs
           ? withOneSignature(namespace)
           : withoutEffects(request, namespace);
-      return { namespace: shown, exports: shown === namespace ? requireOr(request, from, namespace) : shown };
+      const exports = shown === namespace ? requireOr(request, from, namespace) : shown;
+      return { namespace: takingLists(request, shown), exports: takingLists(request, exports) };
     } catch (error) {
       throw new InputError(`${name} imports ${request}, which cannot be loaded: ${firstLineOf(error)}`, {
         cause: error,
