@@ -147,12 +147,25 @@ function otherThanNotGiven(error: unknown): null {
   throw error;
 }
 
+/** What may begin work that takes its lock by itself, each time, and gives what ends that. */
+const BEGINS = /^_?(?:start|begin)/i;
+
+/** Whether the lock was released before it was to be, and nothing was sent for it then. */
+function isOwnRelease(trial: Attempt['trial'], releasedMs: number): boolean {
+  const own = trial?.sent.filter(({ key }) => key === trial.key) ?? [];
+  return (
+    own.some(({ operation, atMs }) => operation === 'release' && atMs < releasedMs) &&
+    own.every(({ atMs }) => atMs < releasedMs)
+  );
+}
+
 /** Whether an acquisition has ended with what may be a lock that is held. */
 function isPlausible({ held, isOver, releasedMs, trial }: Attempt, plan: Plan): boolean {
   const { use, give } = plan;
   if (use !== 'pair') return true;
   // What answers a request has done its work.
   if (isOver || held?.result instanceof Response) return false;
+  if (BEGINS.test(takerIn(plan)) && isOwnRelease(trial, releasedMs)) return false;
   if (give !== null || isTaker(takerIn(plan))) return true;
   // A factory asks for nothing. What it returns asks for the key, and so is no release.
   const asking = trial?.sent.find(({ operation }) => operation === 'acquire');
