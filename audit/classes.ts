@@ -1,4 +1,4 @@
-/* Which values are classes, and which calls decorate them. */
+/* Which values are classes, which calls decorate them, and what is injected into them. */
 
 /** Whether it is made with `new`: a class, or a function that has methods. */
 export function isClass(it: unknown): it is (...given: readonly unknown[]) => unknown {
@@ -18,6 +18,24 @@ export function decorates(told: readonly unknown[]): boolean {
     (typeof part === 'string' || part === undefined) &&
     !Array.isArray(told[2])
   );
+}
+
+/** By prototype: the names of properties that a decorator has injected into its instances. */
+const INJECTED = new WeakMap<object, readonly string[]>();
+const INJECTS = /(?:^|\.)Inject\w*$/;
+
+/** Notes a property that a call injects into the instances of a class: `Inject(REDIS)(target, '__redis')`. */
+export function noteInjected(path: string, [what, name]: readonly unknown[]): void {
+  if (!INJECTS.test(path) || typeof name !== 'string' || !isPrototype(what)) return;
+  INJECTED.set(what as object, [...(INJECTED.get(what as object) ?? []), name]);
+}
+
+/** The names of the properties that decorators have injected into an object. */
+export function injectedNames(made: object): readonly string[] {
+  const names: string[] = [];
+  for (let at: unknown = Object.getPrototypeOf(made); at !== null; at = Object.getPrototypeOf(at))
+    names.push(...(INJECTED.get(at as object) ?? []));
+  return names;
 }
 
 /** Whether a value is a class or its prototype, of which decorators are told. */

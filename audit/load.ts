@@ -8,6 +8,7 @@ import { placesFor, queriesIn } from './environment.js';
 import { type Exports, exportsOf, insideOf } from './evaluation.js';
 import type { Given } from './given.js';
 import { madeBy } from './handed-functions.js';
+import { appliesOwnDecorator, constructed, instanceFor } from './instances.js';
 import type { Parameter } from './parameter.js';
 import type { Step } from './plan.js';
 import { hasOwnConnections, type Program } from './program.js';
@@ -85,6 +86,7 @@ export async function loadIn(bench: Bench, addresses: readonly NodeAddress[], is
     redlock: () => clients.redlock(all()[0]),
     make,
     modes: shapes.modes,
+    ...(appliesOwnDecorator(program) ? {} : { instance: (it: Callable) => instanceFor(it, atFirst(given)) }),
   };
   own = await ownConnection({ exports, shapes, given }, () => all()[0] as object, hasOwnConnections(program));
   if (Array.isArray(own)) {
@@ -238,7 +240,7 @@ export async function follow(loaded: Loaded, path: readonly Step[], given: Given
       const values = argumentsFor(loaded.shapes.of(callable, name).parameters, given);
       at =
         kind === 'new'
-          ? Reflect.construct(callable, values)
+          ? constructed(callable, values, given)
           : await madeBy(() => callable.apply(owner, values), isUnknown);
     }
     owner = before;
@@ -266,6 +268,6 @@ export async function beginIn(loaded: Loaded, names: readonly string[], given: G
 export function makeFor(loaded: Loaded, given: Given): Make {
   return async (value, { kind, name }, owner) => {
     const values = argumentsFor(loaded.shapes.of(value, name).parameters, given);
-    return kind === 'new' ? Reflect.construct(value, values) : madeBy(() => value.apply(owner, values), isUnknown);
+    return kind === 'new' ? constructed(value, values, given) : madeBy(() => value.apply(owner, values), isUnknown);
   };
 }

@@ -56,6 +56,17 @@ export function readSource(text: string, name: string): SourceFile {
   return new Reader(text, name).read(program);
 }
 
+/** What a function reads of `this`, by its text. */
+export function selfIn(text: string): readonly Parameter[] {
+  for (const form of [`(${text})`, `({ ${text} })`, `({ async ${text} })`])
+    try {
+      return fieldsRead('this', syntaxOf(form, 'code.js'));
+    } catch {
+      // Another form.
+    }
+  return [];
+}
+
 /** The same where a parameter without a type is known for a function because a function of the file that it is handed on to calls it. */
 function withHandedOn(shapes: readonly Shape[]): readonly Shape[] {
   const callers = shapes.filter(({ name, parameters }) => name !== '' && parameters.some((it) => it.isFunction));

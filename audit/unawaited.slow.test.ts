@@ -278,3 +278,66 @@ it.each([
   expect(understood).toContain('runs work under the lock');
   expect(found).toEqual(ids);
 });
+
+/** A decorator that injects a client into the class of its method, and reads that of `this`. */
+const injecting = (returned: string): string => `${HEAD}
+import { ConflictException, Inject } from '@nestjs/common';
+export const REDIS = Symbol('REDIS');
+export function Exclusive(key: (...args: any[]) => string, ttlMs: number): MethodDecorator {
+  const inject = Inject(REDIS);
+  return (target: any, _name, descriptor: PropertyDescriptor) => {
+    inject(target, '__redis');
+    const original = descriptor.value as (...args: unknown[]) => Promise<unknown>;
+    descriptor.value = async function (this: any, ...args: unknown[]) {
+      const redis = this.__redis as Redis;
+      const [name, token] = ['exclusive:' + key(...args), randomUUID()];
+      if ((await redis.set(name, token, 'PX', ttlMs, 'NX')) !== 'OK') throw new ConflictException('busy');
+      try { ${returned} } finally { await redis.eval(UNLOCK, 1, name, token); }
+    };
+    return descriptor;
+  };
+}`;
+
+/** The same with a service of the file, by another name of \`this\`. */
+const serving = (returned: string): string => `${HEAD}
+export class LockService {
+  constructor(private readonly redis: Redis) {}
+  async take(name: string, ttlMs: number): Promise<string | null> {
+    const token = randomUUID();
+    return (await this.redis.set(name, token, 'PX', ttlMs, 'NX')) === 'OK' ? token : null;
+  }
+  async give(name: string, token: string): Promise<void> { await this.redis.eval(UNLOCK, 1, name, token); }
+}
+export const Locked = (prefix: string, ttlMs: number) => (_: object, name: string, descriptor: PropertyDescriptor): void => {
+  const original = descriptor.value;
+  descriptor.value = async function (...args: unknown[]) {
+    const self = this as { lockService: LockService; logger: { warn(it: string): void } };
+    const key = prefix + ':' + String(args[0]);
+    const token = await self.lockService.take(key, ttlMs);
+    if (token === null) { self.logger.warn('busy'); throw new Error('busy'); }
+    try { ${returned} } finally { await self.lockService.give(key, token); }
+  };
+};`;
+
+/** A class of the same file whose method is decorated. */
+const APPLIED = `
+export class Tenants {
+  constructor(private readonly tenants: TenantRepository) {}
+  @Exclusive((tenantId: string) => 'reindex:' + tenantId, 120_000)
+  async reindex(tenantId: string): Promise<void> { await this.tenants.rebuild(tenantId); }
+}`;
+
+const HASTY = 'return original.apply(this, args);';
+const WAITS = 'return await original.apply(this, args);';
+
+it.each([
+  [injecting, '', 'Exclusive (lock.ts:7) runs work under the lock', '"exclusive:a"'],
+  [injecting, APPLIED, 'Tenants.reindex (lock.ts:23) does its own work', '"exclusive:reindex:a"'],
+  [serving, '', 'Locked (lock.ts:13) runs work under the lock', 'its key is'],
+])('gives a decorated method what is injected into its class: case %#', async (text, besides, used, key) => {
+  const hasty = await audited(text(HASTY) + besides);
+  expect(hasty.ids).toEqual(['releases-early']);
+  expect(hasty.understood).toContain(used);
+  expect(hasty.understood).toContain(key);
+  expect((await audited(text(WAITS) + besides)).ids).toEqual([]);
+});

@@ -1,5 +1,5 @@
 import { current } from '../libraries/runtime/owner.js';
-import { decorates } from './classes.js';
+import { decorates, noteInjected } from './classes.js';
 import { formFor } from './forms.js';
 import { becomesOf, firstOf, handlerIn, keep, listens } from './handed-functions.js';
 import type { Parameter } from './parameter.js';
@@ -225,6 +225,7 @@ const WORK = Symbol('work');
 
 /** What a call gives that is no work, and that nobody hears of: {@link WORK} for every other one. */
 function withoutWork(path: string, text: string, told: readonly unknown[], number: number): unknown {
+  noteInjected(path, told);
   if (decorates(told) || LOGS.test(path)) return undefined;
   const setting = settingAt(path, told);
   if (setting !== undefined) return setting;

@@ -54,7 +54,7 @@ export async function enter(shapes: Shapes, target: Target, base: Given): Promis
     const decorated = stops === null ? decoratedBy(result, descriptor, work) : null;
     if (decorated === null) return result;
     // A wrapper gives a function that does the work.
-    return await decorated.apply({}, argumentsOf(shapes.of(decorated, '').parameters));
+    return await decorated.apply(given.instance?.(decorated) ?? {}, argumentsOf(shapes.of(decorated, '').parameters));
   })();
   done.catch(() => {});
   const over = done.then(async () => {
