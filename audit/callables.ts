@@ -1,5 +1,6 @@
 import { EventEmitter } from 'node:events';
 import { isClass } from './classes.js';
+import { handlerOf } from './hooks.js';
 import { type Modes, modesIn } from './modes.js';
 import type { Parameter } from './parameter.js';
 import type { Program } from './program.js';
@@ -33,6 +34,8 @@ export class Shapes {
 
   /** @param name - Where it was found. */
   of(it: Callable, name: string): Shape {
+    const handler = handlerOf(it);
+    if (handler !== undefined) return this.of(handler, name);
     const text = Function.prototype.toString.call(it);
     const key = `${name} ${text}`;
     const before = this.read.get(key);

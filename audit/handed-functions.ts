@@ -1,5 +1,6 @@
 import { current, type ProcessContext } from '../libraries/runtime/owner.js';
 import { isClass } from './classes.js';
+import { forgetHooks, noteRoute, withHooks } from './hooks.js';
 
 /** What becomes of a function that is handed to one of which nothing is known. */
 export type Handed = 'called-back' | 'run' | 'kept' | null;
@@ -69,10 +70,14 @@ const KEPT = new WeakMap<ProcessContext, Record<string, unknown>>();
 /**
  * Notes a function that is handed over for later, by the name of what keeps it, with the route where there is one; the first of each
  * name.
+ *
+ * @param told - What is handed over with it. Default: nothing.
  */
-export function keep(path: string, it: unknown, about?: unknown): void {
+export function keep(path: string, it: unknown, told: readonly unknown[] = []): void {
   const { owner } = current;
   if (owner === null) return;
+  const [about] = told;
+  noteRoute(it, told);
   const kept = KEPT.get(owner) ?? {};
   const route = typeof about === 'string' && about.startsWith('/') ? ` ${about}` : '';
   kept[path.replace(/^.*\./, '') + route] ??= it;
@@ -84,9 +89,11 @@ export async function keptBy<T>(
   does: () => Promise<T>,
 ): Promise<{ readonly result: T; readonly kept: Record<string, unknown> }> {
   const { owner } = current;
-  if (owner !== null) KEPT.delete(owner);
+  if (owner === null) return { result: await does(), kept: {} };
+  KEPT.delete(owner);
+  forgetHooks(owner);
   const result = await does();
-  return { result, kept: (owner === null ? undefined : KEPT.get(owner)) ?? {} };
+  return { result, kept: withHooks(owner, KEPT.get(owner) ?? {}) };
 }
 
 /**

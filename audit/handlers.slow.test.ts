@@ -225,3 +225,105 @@ export default app;`;
   expect(await idsOf(text('return c.json({}, 409);'))).toEqual([]);
   expect(await idsOf(text("console.warn('busy');"))).toEqual(['fails-open']);
 });
+
+/** A plugin whose hooks lock a request by what its route says, with a route. */
+const hooked = (before: string, after: string): string => `import { randomUUID } from 'node:crypto';
+import Fastify, { type FastifyInstance } from 'fastify';
+import { Redis } from 'ioredis';
+import { Pool } from 'pg';
+const redis = new Redis(process.env.REDIS_URL!), pool = new Pool();
+const UNLOCK = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+function locks(app: FastifyInstance): void {
+  app.decorateRequest('lock', null);
+  app.addHook('preHandler', async (req: any, reply) => {
+    const name = req.routeOptions.config.lock?.(req);
+    if (!name) return;
+    const lock = { key: 'lock:' + name, token: randomUUID() };
+    ${before}
+    if ((await redis.set(lock.key, lock.token, 'PX', 20_000, 'NX')) !== 'OK') return reply.code(409).send({ error: 'busy' });
+    req.lock = lock;
+  });
+  app.addHook('onSend', async (req: any, _reply, payload) => {
+    ${after}
+    return payload;
+  });
+}
+export function build(): FastifyInstance {
+  const app = Fastify();
+  locks(app);
+  app.post('/ships/:id/dock', { config: { lock: (req) => 'ship:' + req.params.id } }, async (req: any) => {
+    await pool.query('UPDATE ships SET docked = true WHERE id = $1', [req.params.id]);
+    return { docked: true };
+  });
+  return app;
+}`;
+
+it('plays the hooks of an application around its handlers', async () => {
+  const compares = 'if (req.lock) await redis.eval(UNLOCK, 1, req.lock.key, req.lock.token);';
+  const { ids, understood } = await audited(hooked('', compares));
+  expect(understood).toContain('build.post /ships/:id/dock');
+  expect(understood).toContain('"lock:ship:a"');
+  expect(ids).toEqual([]);
+  expect(
+    await idsOf(hooked('req.lock = lock;', compares.replace(/redis\.eval.*\);/, 'redis.del(req.lock.key);'))),
+  ).toEqual(['refused-release']);
+});
+
+/** A plugin with hooks that have callbacks, for the routes of others. */
+const callback = (checked: string): string => `import { randomUUID } from 'node:crypto';
+import fp from 'fastify-plugin';
+const UNLOCK = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+export default fp(function (fastify, opts, done) {
+  const held = new WeakMap();
+  fastify.addHook('onRequest', (req, reply, next) => {
+    const key = 'order:' + req.params.orderId, token = randomUUID();
+    fastify.redis.set(key, token, 'PX', 30_000, 'NX').then((set) => {
+      ${checked}
+      held.set(req, { key, token });
+      next();
+    }, next);
+  });
+  fastify.addHook('onResponse', (req, reply, next) => {
+    const lock = held.get(req);
+    if (!lock) return next();
+    fastify.redis.eval(UNLOCK, 1, lock.key, lock.token).then(() => next(), next);
+  });
+  done();
+});`;
+
+it('does work between the hooks of a plugin', async () => {
+  const { ids, understood } = await audited(
+    callback("if (set !== 'OK') { reply.code(423).send(); return; }"),
+    0,
+    'lock.mjs',
+  );
+  expect(understood).toContain('request (lock.mjs) runs work under the lock');
+  expect(ids).toEqual([]);
+  expect(await idsOfModule(callback(''))).toContain('fails-open');
+});
+
+/** A route with hooks of its own, and its handler. */
+const route = (work: string): string => `import { randomUUID } from 'node:crypto';
+import { Redis } from 'ioredis';
+import { Pool } from 'pg';
+const redis = new Redis(process.env.REDIS_URL!), pool = new Pool();
+const UNLOCK = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+async function take(req, reply): Promise<void> {
+  const lock = { key: 'ship:' + req.params.id, token: randomUUID() };
+  if ((await redis.set(lock.key, lock.token, 'PX', 20_000, 'NX')) !== 'OK') return void reply.code(409).send();
+  req.lock = lock;
+}
+async function give(req): Promise<void> {
+  if (req.lock) await redis.eval(UNLOCK, 1, req.lock.key, req.lock.token);
+}
+export async function shipRoutes(app): Promise<void> {
+  app.route({ method: 'POST', url: '/ships/:id/dock', preHandler: [take], onResponse: give, handler: async (req, reply) => { ${work} } });
+}`;
+
+it('releases in a hook when a handler answers, though its work goes on', async () => {
+  const update = "await pool.query('UPDATE ships SET docked = true WHERE id = $1', [req.params.id]);";
+  const { ids, understood } = await audited(route(`${update} return reply.send({ docked: true });`));
+  expect(understood).toContain('shipRoutes.route');
+  expect(ids).toEqual([]);
+  expect(await idsOf(route(`reply.code(202).send(); ${update} ${update}`))).toEqual(['releases-early']);
+});

@@ -48,6 +48,7 @@ export function responseOf(): ResponseStub {
   const fields: Record<string, unknown> = {
     statusCode: 200,
     headersSent: false,
+    sent: false,
     writableEnded: false,
     writableFinished: false,
     closed: false,
@@ -58,6 +59,7 @@ export function responseOf(): ResponseStub {
     if (fields.writableEnded === true) return it;
     Object.assign(fields, {
       headersSent: true,
+      sent: true,
       writableEnded: true,
       writableFinished: true,
       closed: true,
@@ -71,6 +73,7 @@ export function responseOf(): ResponseStub {
     get: (_, name) => {
       if (typeof name === 'symbol' || name === 'then') return undefined;
       if (Object.hasOwn(fields, name)) return fields[name];
+      if (name === 'raw') return it;
       const own: unknown = Reflect.get(events, name);
       if (typeof own === 'function') return (...given: readonly unknown[]) => own.apply(events, given);
       return (status: unknown) => {

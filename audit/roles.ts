@@ -168,7 +168,8 @@ function isApplication({ name, fields, isFunction }: Parameter): boolean {
     /^_?(?:app|application|router|fastify|server|api|http|bot|consumer|worker|queue|scheduler|cron|bus|broker)$|(?:App|Router|Server|Queue|Bus)$/.test(
       name,
     );
-  return !isFunction && isNamed && fields.length === methods.length && keepsHandlers(methods);
+  if (isFunction || fields.length > methods.length) return false;
+  return methods.includes('addHook') || (isNamed && keepsHandlers(methods));
 }
 
 /** How long a place may be kept, where it has to be said. */

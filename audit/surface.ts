@@ -1,6 +1,7 @@
 import { type Callable, isAsync, methodsOf, type Shapes } from './callables.js';
 import { isClass } from './classes.js';
 import { addsRoutes } from './handed-functions.js';
+import { ADDS_HOOKS } from './hooks.js';
 import { saysMode } from './modes.js';
 import type { Parameter } from './parameter.js';
 import { type Plan, type Step, takerIn } from './plan.js';
@@ -182,7 +183,8 @@ export class Surface {
         { name, shown, shape, path: pathOf(name), depth },
         { names, givers, extenders, object },
       );
-      const makes = MAKES_OTHER.test(shown) || (shape.returnsFunction === true && !isAsync(it));
+      const makes =
+        MAKES_OTHER.test(shown) || ADDS_HOOKS.test(shape.text) || (shape.returnsFunction === true && !isAsync(it));
       // `locked(name)(work)`: what was made gives another function.
       const isCurried = name === '' && shape.returnsFunction === true && !isAsync(it);
       if ((isUsed && !makes) || (object !== null && name === '' && !isCurried)) continue;
@@ -263,7 +265,8 @@ const STARTS_WORKER =
 
 /** Whether a function gives something that has the lock's functions, by what it takes, returns and starts. */
 function makesByShape({ parameters, returnsFunction, text }: Shape, it: Callable): boolean {
-  if ((returnsFunction === true && !isAsync(it)) || STARTS_WORKER.test(text) || addsRoutes(text)) return true;
+  const adds = STARTS_WORKER.test(text) || addsRoutes(text) || ADDS_HOOKS.test(text);
+  if ((returnsFunction === true && !isAsync(it)) || adds) return true;
   if (hasRole(parameters, 'client') && !hasRole(parameters, 'key')) return true;
   return hasRole(parameters, 'clients') || hasRole(parameters, 'urls');
 }

@@ -2,6 +2,7 @@ import { current } from '../libraries/runtime/owner.js';
 import { decorates, noteInjected } from './classes.js';
 import { formFor } from './forms.js';
 import { becomesOf, firstOf, handlerIn, keep, listens } from './handed-functions.js';
+import { noteHooks } from './hooks.js';
 import type { Parameter } from './parameter.js';
 import type { CheckedType } from './required.js';
 import { settingAt, settingIn } from './service-settings.js';
@@ -126,8 +127,8 @@ export function unknownValue(
     if (handed !== undefined && becomes === 'run') return runs(path, handed, text);
     const kept =
       becomes === 'kept' ? handed : handed === undefined ? handlerIn(told.filter((it) => !isUnknown(it))) : undefined;
-    if (kept !== undefined) keep(path, kept, told[0]);
-    if (listens(path, handed)) return made;
+    if (kept !== undefined) keep(path, kept, told);
+    if (listens(path, handed) || noteHooks(path, told, () => made)) return made;
     const named = commandIn(path, told) ?? namedByStatement(path, told);
     if (IS_HEAD.test(named) && findsNothing()) throw Object.assign(new Error(named), { name: 'NotFound' });
     calls.heard?.(told, named);
