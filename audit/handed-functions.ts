@@ -111,12 +111,3 @@ export async function madeBy(call: () => unknown, isNothing: (made: unknown) => 
 export function keepsHandlers(methods: readonly string[]): boolean {
   return methods.length > 0 && methods.every((it) => KEEPS.test(it));
 }
-
-/** A call by which an application is handed what answers requests; what asks another server is waited for, or its answer is kept. */
-const ADDS_ROUTE =
-  /(?:^|[;{}]|\*\/)\s*(?:[\w$]+\s*\.\s*)+(?:get|post|put|patch|delete|all|route|use)\s*(?:<[^()]*>)?\(\s*(?:['"`]\/|\{)/m;
-
-/** Whether a function hands routes to an application: `app.post('/orders', …)`. */
-export function addsRoutes(text: string): boolean {
-  return ADDS_ROUTE.test(text);
-}

@@ -327,3 +327,21 @@ it('releases in a hook when a handler answers, though its work goes on', async (
   expect(ids).toEqual([]);
   expect(await idsOf(route(`reply.code(202).send(); ${update} ${update}`))).toEqual(['releases-early']);
 });
+
+it('finds the routes that a function adds to an application, whatever its name is', async () => {
+  const text = (checked: string): string => `${HEAD}
+import type { FastifyInstance } from 'fastify';
+export async function shipRoutes(app: FastifyInstance): Promise<void> {
+  app.put<{ Params: { id: string } }>('/ships/:id', async (req, reply) => {
+    const key = 'ship:' + req.params.id, token = randomUUID();
+    if ((await redis.set(key, token, 'PX', 20_000, 'NX')) !== 'OK') ${checked}
+    try { await db.query('UPDATE ships SET docked = true WHERE id = $1', [req.params.id]); }
+    finally { await redis.eval(UNLOCK, 1, key, token); }
+    return { docked: true };
+  });
+}`;
+  const { ids, understood } = await audited(text('return reply.code(409).send();'));
+  expect(understood).toContain('shipRoutes.put /ships/:id');
+  expect(ids).toEqual([]);
+  expect(await idsOf(text("req.log.warn('busy');"))).toEqual(['fails-open']);
+});

@@ -162,7 +162,7 @@ function isComputed({ name, type }: Parameter): boolean {
 }
 
 /** Whether something is an application, a router or a queue: all that is called of it keeps what it is handed. */
-function isApplication({ name, fields, isFunction }: Parameter): boolean {
+export function isApplication({ name, fields, isFunction }: Parameter): boolean {
   const methods = fields.filter((it) => it.isFunction).map((it) => it.name);
   const isNamed =
     /^_?(?:app|application|router|fastify|server|api|http|bot|consumer|worker|queue|scheduler|cron|bus|broker)$|(?:App|Router|Server|Queue|Bus)$/.test(

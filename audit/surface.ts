@@ -1,11 +1,10 @@
 import { type Callable, isAsync, methodsOf, type Shapes } from './callables.js';
 import { isClass } from './classes.js';
-import { addsRoutes } from './handed-functions.js';
 import { ADDS_HOOKS } from './hooks.js';
 import { saysMode } from './modes.js';
 import type { Parameter } from './parameter.js';
 import { type Plan, type Step, takerIn } from './plan.js';
-import { isResponse, namesResource, roleOf } from './roles.js';
+import { isApplication, isResponse, namesResource, roleOf } from './roles.js';
 import type { Shape } from './shapes.js';
 import { isUnknown } from './unknown.js';
 
@@ -265,7 +264,8 @@ const STARTS_WORKER =
 
 /** Whether a function gives something that has the lock's functions, by what it takes, returns and starts. */
 function makesByShape({ parameters, returnsFunction, text }: Shape, it: Callable): boolean {
-  const adds = STARTS_WORKER.test(text) || addsRoutes(text) || ADDS_HOOKS.test(text);
+  if (parameters.some(isApplication)) return true;
+  const adds = STARTS_WORKER.test(text) || ADDS_HOOKS.test(text);
   if ((returnsFunction === true && !isAsync(it)) || adds) return true;
   if (hasRole(parameters, 'client') && !hasRole(parameters, 'key')) return true;
   return hasRole(parameters, 'clients') || hasRole(parameters, 'urls');
