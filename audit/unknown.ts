@@ -166,8 +166,7 @@ export function unknownValue(
       if (name === 'finally' || name === 'catch') return (handler: () => void) => Promise.resolve(made)[name](handler);
       if (name === Symbol.iterator) return () => elements(text, number).values();
       if (name === Symbol.asyncIterator) return () => oneByOne(elements(text, number));
-      const set = IS_ENVIRONMENT.test(path) ? process.env[String(name)] : settingIn(path, String(name));
-      const required = set ?? requiredValue(String(name), text, number);
+      const required = settingAs(path, String(name)) ?? requiredValue(String(name), text, number);
       if (required !== undefined) return required;
       if (IS_OVER.test(String(name))) return false;
       if (IS_COUNT.test(String(name))) return number;
@@ -199,6 +198,11 @@ function noted(path: string, told: readonly unknown[], made: unknown): object {
 
 /** What has the variables of an environment besides `process`: `c.env` of a worker. */
 const IS_ENVIRONMENT = /(?:^|\.)env$/;
+
+/** A variable of the environment, or a setting, that is read as a property. */
+function settingAs(path: string, name: string): string | number | boolean | undefined {
+  return IS_ENVIRONMENT.test(path) ? process.env[name] : settingIn(path, name);
+}
 
 const IS_HEAD = /\.headObject$/;
 
