@@ -73,6 +73,7 @@ export async function auditFile(
   install();
   await loadLua();
   const unmute = mute();
+  guessedSettings.clear();
   const before = { ...process.env };
   try {
     return await audited(plan, tell, isStopped);
@@ -93,7 +94,6 @@ async function audited(plan: AuditPlan, tell: Tell, isStopped: () => boolean): P
   Object.assign(process.env, environmentFor(program.sources, plan.nodes ?? serversIn(program.sources) ?? MOST_NODES));
   keepClassesOfNodeRedis(plan.path);
   const required = requiredIn(program.texts);
-  guessedSettings.clear();
   calls.types = requiredTypes(program.texts, required);
   calls.unequal = required.unequal;
   calls.signature = signatureFor(program.texts);
