@@ -5,8 +5,7 @@ import { isOwnWork } from './cases.js';
 import { type Claims, claimsIn } from './claims.js';
 import type { Defect } from './defect.js';
 import { isLostInFailover } from './failover.js';
-import { storesAnyFence } from './fence-defects.js';
-import { comparesTexts, drawsNumbers, type Fence, fencesOf } from './fences.js';
+import { comparisonsIn, type Fence, fencesOf } from './fences.js';
 import type { Hosts } from './hosts.js';
 import { mistakesAnswers } from './late-answers.js';
 import {
@@ -140,8 +139,7 @@ export async function examine(
       bare: bare ?? null,
       named: namedIn(bench, (how.fixedTtlMs === null ? bare : alone)?.trial?.ttlMs ?? Number.NaN),
       fences: await fencesOf(bench, hosts, known, ttlMs),
-      comparesTokens: drawsNumbers(bench) && comparesTexts(bench.program.texts),
-      storesAny: drawsNumbers(bench) && bench.program.texts.some(storesAnyFence),
+      ...comparisonsIn(bench),
       renewed: renewed ?? null,
       extended: extended ?? null,
       thrown: thrown ?? null,

@@ -1,4 +1,5 @@
 import type { Commands, Defect } from './defect.js';
+import { storesAnyFence } from './fence-defects.js';
 import type { Hosts } from './hosts.js';
 import type { Bench } from './load.js';
 import { takerIn, type Understood } from './plan.js';
@@ -112,17 +113,24 @@ const DRAWN_FIRST: Defect = {
 const READ_IN_LUA = /\blocal\s+(\w+)\s*=\s*redis\.p?call\(\s*['"]h?get['"][^\n]*\)[^\S\n]*(?:$|\n|;)/gim;
 
 /** Whether a file draws numbers that rise from holder to holder, by whatever name. */
-export function drawsNumbers(bench: Bench): boolean {
+function drawsNumbers(bench: Bench): boolean {
   return speaksOfFencing(bench) || bench.program.texts.some((it) => DRAWS.test(it));
 }
 
 /** Whether a script of a file compares two texts, where it means numbers. */
-export function comparesTexts(texts: readonly string[]): boolean {
+function comparesTexts(texts: readonly string[]): boolean {
   return texts.some((text) =>
     [...text.matchAll(READ_IN_LUA)].some(([, name]) =>
       new RegExp(`ARGV\\[\\d\\]\\s*[<>]=?\\s*${name}\\b|(?<![\\w(])${name}\\s*[<>]=?\\s*ARGV\\[\\d\\]`).test(text),
     ),
   );
+}
+
+/** How a file compares fencing tokens: in a script, and where it stores its work. */
+export function comparisonsIn(bench: Bench): { readonly comparesTokens: boolean; readonly storesAny: boolean } {
+  const { texts } = bench.program;
+  const draws = drawsNumbers(bench);
+  return { comparesTokens: draws && comparesTexts(texts), storesAny: draws && texts.some(storesAnyFence) };
 }
 
 /** Whether a number, in a key of such a name, is drawn before the lock is asked for, and none after that. */
