@@ -163,6 +163,7 @@ class LockUser {
     const taker = this.takerOf(target);
     base.named = taker.parameters.map(({ name }) => name);
     const acquiring = { ...base, isAcquiring: true };
+    listenTo(process, target, terms);
     if (plan.use === 'with') return this.runsWork(trial, key, acquiring, taker);
     if (worksItself) {
       const stop = new AbortController();
@@ -175,8 +176,8 @@ class LockUser {
       return this.worksItself(trial, done, done, stop);
     }
     const owner: unknown = plan.take === '' ? this.besides : target;
-    listenTo(process, target, terms);
     const given: unknown = await callOf(taker, acquiring);
+    listenTo(process, given, terms);
     // What gives its own object gives nothing that tells one lock from another.
     const result = given === target ? undefined : given;
     if (isRefusal(result, how.voidHolds, how.refusal)) return null;
@@ -187,12 +188,9 @@ class LockUser {
         await this.giveBack(target, result, base);
         return null;
       }
-      const leave = (error?: Error): Promise<unknown> => this.giveBack(target, result, base, error);
-      return this.held(trial, ttlMs, result, leave, undefined, { owner, terms });
-    }
-    if (saysWhether(how) && !this.saysSo(owner, owner, terms)) return null;
+    } else if (saysWhether(how) && !this.saysSo(owner, owner, terms)) return null;
     const leave = (error?: Error): Promise<unknown> => this.giveBack(target, held.result, base, error);
-    const held = this.held(trial, ttlMs, result, leave, undefined, { owner: this.besides, terms });
+    const held = this.held(trial, ttlMs, result, leave, undefined, { owner, terms });
     return held;
   }
 
@@ -249,7 +247,8 @@ class LockUser {
       if (this.how.handsRelease && error === undefined) await (release as Callable)();
       return left;
     };
-    const held = this.held(trial, base.ttlMs, lockOfWork(entered, this.besides, this.process), leave, signal);
+    const by = { owner: this.besides, terms: base.terms };
+    const held = this.held(trial, base.ttlMs, lockOfWork(entered, by.owner, this.process), leave, signal, by);
     if (entered.hangUp !== null) held.hangUp = entered.hangUp;
     held.reenter = () => entered.inContext(() => this.acquire(key, base.ttlMs));
     return held;
@@ -306,8 +305,9 @@ class LockUser {
       return held;
     }
     if (how.renews && !isOver) {
-      if (signal === undefined) held.expiresAt = Number.POSITIVE_INFINITY;
-      return held;
+      if (signal !== undefined) return held;
+      const isHeld = by.terms?.untilTold() ?? null;
+      return Object.assign(held, isHeld === null ? { expiresAt: Number.POSITIVE_INFINITY } : { isHeld });
     }
     if (how.nodes > 1 && signal !== undefined) return held;
     held.expiresAt = trial.reliableUntil(nowMs, how.fixedTtlMs ?? ttlMs);

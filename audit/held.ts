@@ -18,7 +18,7 @@ export interface HeldByFile {
   /** What the function that acquired is a method of, or is found beside. */
   readonly owner: unknown;
   /** What a leader has told of its terms. */
-  readonly terms?: Terms;
+  readonly terms?: Terms | undefined;
   /** Ends the work: with an error, it throws. */
   leave(error?: Error): Promise<unknown>;
   readonly signal?: AbortSignal;

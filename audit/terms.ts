@@ -12,21 +12,28 @@ interface Told {
 const BEGINS =
   /elected|promote|acquire|become|gain|(?:^|on|:)won$|lead(?:er|ing)?(?:start\w*)?$|active$|master$|primary$/i;
 const ENDS =
-  /demote|lost|lose|loss|step|resign|depose|revoke|release|follow|standby|passive|retire|expire|yield|relinquish|unelect|leader(?:stop|end)/i;
+  /demote|lost|lose|loss|step|resign|depose|revoke|release|follow|abort|compromis|evict|standby|passive|retire|expire|yield|relinquish|unelect|leader(?:stop|end)/i;
 
 function tellsOfTerm(name: string): boolean {
   return BEGINS.test(name) || ENDS.test(name);
 }
 
-/** What a leader tells of its terms: by the functions that it is handed, and by its events. */
+/** What a leader tells of its terms, and a lock of its end: by the functions that it is handed, and by its events. */
 export class Terms {
   private readonly told = new Map<string, Told>();
   private count = 0;
+  /** Something was handed over, or is listened to, by which the end of a lock can be told. */
+  private canEnd = false;
 
   note(name: string, told: readonly unknown[]): void {
     if (!tellsOfTerm(name)) return;
     this.count += 1;
     this.told.set(name, { at: this.count, signal: signalsIn(told)[0] });
+  }
+
+  /** An end can be told from now on. */
+  hears(): void {
+    this.canEnd = true;
   }
 
   /** How much was told so far. */
@@ -44,10 +51,21 @@ export class Terms {
   }
 
   /** Whether the last that was told is that a term has begun. */
-  isLeading({ name, ends }: Sign): boolean {
+  isLeading({ name }: Sign): boolean {
     const begun = this.told.get(name);
     if (begun === undefined || begun.signal?.aborted === true) return false;
-    return ends == null || (this.told.get(ends)?.at ?? 0) < begun.at;
+    return !this.hasEndedSince(begun.at);
+  }
+
+  /** What says, from now on, that no end was told; `null` where none can be. */
+  untilTold(): (() => boolean) | null {
+    const from = this.count;
+    return this.canEnd ? () => !this.hasEndedSince(from) : null;
+  }
+
+  /** Whether an end was told after so much else. A lock may end in more than one way: it is lost, or given up. */
+  hasEndedSince(count: number): boolean {
+    return [...this.told].some(([name, { at }]) => at > count && ENDS.test(name));
   }
 }
 
@@ -63,6 +81,7 @@ function hear(called: string, told: readonly unknown[]): void {
 /** A function by which a leader tells of its terms, by its name: `onElected`; `null` for every other name. */
 export function toldBy(name: string, terms: Terms | undefined): ((...told: readonly unknown[]) => unknown) | null {
   if (!/^_?on[A-Z]/.test(name) || !tellsOfTerm(name)) return null;
+  if (ENDS.test(name)) terms?.hears();
   return (...told) => {
     terms?.note(name, told);
     return QUIET;
@@ -76,6 +95,7 @@ export function listenTo(process: ProcessContext, target: unknown, terms: Terms)
   if (typeof target !== 'object' || target === null || Object.hasOwn(target, 'emit')) return;
   const [emit, on] = ['emit', 'on'].map((name): unknown => Reflect.get(target, name));
   if (typeof emit !== 'function' || typeof on !== 'function') return;
+  terms.hears();
   const emits = (name: unknown, ...told: readonly unknown[]): unknown => {
     if (typeof name === 'string') terms.note(name, told);
     return Reflect.apply(emit, target, [name, ...told]) as unknown;

@@ -124,3 +124,52 @@ it('finds that the key of the next holder is extended after a pause, where missi
   ]);
   expect(await idsOf(pointing('(await redis.eval(EXTEND, 1, key, token)) === 1'))).toEqual([]);
 });
+
+/** A lock that extends itself, and calls `lose` in time where it cannot. */
+const extending = (head: string, lose: string, gives: string): string => `
+import { EventEmitter } from 'node:events';
+import { randomUUID } from 'node:crypto';
+import type { Redis } from 'ioredis';
+const RELEASE = \`if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("del", KEYS[1]) end return 0\`;
+const EXTEND = \`if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("pexpire", KEYS[1], ARGV[2]) end return 0\`;
+class Lease extends EventEmitter { constructor(readonly release: () => Promise<void>) { super(); } }
+export async function ${head} {
+  const token = randomUUID();
+  const askedAt = performance.now();
+  if ((await redis.set(key, token, 'PX', ttlMs, 'NX')) !== 'OK') throw new Error('locked');
+  let over = false;
+  const lose = () => {
+    if (over) return;
+    end();
+    ${lose}
+  };
+  let guard = setTimeout(lose, askedAt + ttlMs * 0.8 - performance.now());
+  const timer = setInterval(async () => {
+    const sentAt = performance.now();
+    const kept = await redis.eval(EXTEND, 1, key, token, ttlMs).catch(() => null);
+    if (over || kept === null) return;
+    if (kept !== 1) return lose();
+    clearTimeout(guard);
+    guard = setTimeout(lose, sentAt + ttlMs * 0.8 - performance.now());
+  }, ttlMs / 4);
+  const end = () => { over = true; clearInterval(timer); clearTimeout(guard); };
+  const release = async () => { end(); await redis.eval(RELEASE, 1, key, token); };
+  const lease = new Lease(release);
+  ${gives}
+}`;
+const HANDED = 'acquire(redis: Redis, key: string, ttlMs: number, options: { onLost?: (error: Error) => void } = {})';
+const WORK = 'withLock<T>(redis: Redis, key: string, ttlMs: number, work: () => Promise<T>, onLost: () => void)';
+
+it.each([
+  ['a function that it is handed', HANDED, "options.onLost?.(new Error('lost'));", 'return lease;'],
+  ['an event', 'acquire(redis: Redis, key: string, ttlMs: number)', "lease.emit('lost');", 'return lease;'],
+  [
+    'a function that is handed beside the work',
+    WORK,
+    'onLost();',
+    'try { return await work(); } finally { await release(); }',
+  ],
+])('takes a lock for held until its end is told by %s', async (_, head, lose, gives) => {
+  expect(await idsOf(extending(head, lose, gives), 40)).toEqual([]);
+  expect(await idsOf(extending(head, '', gives), 40)).toEqual(['silent-loss']);
+});
