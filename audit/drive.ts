@@ -248,6 +248,7 @@ class LockUser {
       return left;
     };
     const by = { owner: this.besides, terms: base.terms };
+    for (const it of given) listenTo(this.process, it, base.terms ?? this.terms);
     const held = this.held(trial, base.ttlMs, lockOfWork(entered, by.owner, this.process), leave, signal, by);
     if (entered.hangUp !== null) held.hangUp = entered.hangUp;
     held.reenter = () => entered.inContext(() => this.acquire(key, base.ttlMs));
@@ -300,10 +301,8 @@ class LockUser {
     const named = isOver ? null : this.saidOf(result, how.fixedTtlMs ?? ttlMs);
     const canSay = signal === undefined && !isOver && how.sign !== null && (how.renews || how.nodes > 1);
     const says = named ?? (how.campaigns || canSay ? () => this.saysSo(held.result, by.owner, by.terms) : null);
-    if (says !== null) {
-      held.isHeld = () => signal?.aborted !== true && says();
-      return held;
-    }
+    const untold = by.terms?.untilTold() ?? (() => true);
+    if (says !== null) return Object.assign(held, { isHeld: () => signal?.aborted !== true && says() && untold() });
     if (how.renews && !isOver) {
       if (signal !== undefined) return held;
       const isHeld = by.terms?.untilTold() ?? null;

@@ -101,7 +101,8 @@ interface Acquired {
  */
 export function beliefOf(lock: Acquired, alsoFlags: boolean): (() => boolean) | null {
   const { result, process } = lock;
-  if (typeof result === 'function') return msLeft(result as () => unknown) ?? checkOf(result as Callable, process);
+  if (typeof result === 'function')
+    return msLeft(result as () => unknown) ?? checkOf(result as Callable, process, alsoFlags);
   if (!isThing(result)) return null;
   const nowMs = process.wallMs();
   const own = readHoldEnd(result, nowMs, Number.NaN);
@@ -163,7 +164,8 @@ function askedByName({ result, of, process }: Acquired, alsoFlags: boolean): (()
     const ask = (): unknown => answerOf(result, name);
     // What throws where it is over passes where it is held, whatever its name says.
     const whenHeld = throws(Reflect.get(result, name), name) || !SAYS_OVER.test(name);
-    if (readsClock(process, ask)) return () => ask() === whenHeld;
+    const isFlag = alsoFlags && SAYS_OVER.test(name) && ask() === false;
+    if (isFlag || readsClock(process, ask)) return () => ask() === whenHeld;
   }
   return null;
 }
@@ -214,10 +216,15 @@ function msLeft(told: () => unknown): (() => boolean) | null {
   return typeof left() === 'number' ? () => Number(left()) > 0 : null;
 }
 
-/** A function that work is handed may throw where the lock is over. */
-function checkOf(told: Callable, process: ProcessContext): (() => boolean) | null {
+/** A function that work is handed may throw where the lock is over, or say whether it is. */
+function checkOf(told: Callable, process: ProcessContext, alsoFlags: boolean): (() => boolean) | null {
+  const counts = (ask: () => unknown): boolean => alsoFlags || readsClock(process, ask);
   const passesNow = (): boolean => passes(told, undefined);
-  return onlyThrows(told, told.name) && readsClock(process, passesNow) && passesNow() ? passesNow : null;
+  if (onlyThrows(told, alsoFlags ? 'check' : told.name)) return counts(passesNow) && passesNow() ? passesNow : null;
+  if (!onlyLooks(told)) return null;
+  const answer = (): unknown => asking(() => told());
+  const now = answer();
+  return typeof now === 'boolean' && counts(answer) ? () => answer() === now : null;
 }
 
 /** What ends or extends a lock, by its name, whatever it looks like. */

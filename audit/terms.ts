@@ -1,6 +1,6 @@
 import { current, type ProcessContext } from '../libraries/runtime/owner.js';
 import type { Sign } from './plan.js';
-import { calls, QUIET, signalsIn } from './unknown.js';
+import { calls, isUnknown, QUIET, signalsIn } from './unknown.js';
 
 /** What a leader has told by one name: the place of that among all that it has told, and the signal that it has handed over. */
 interface Told {
@@ -88,10 +88,47 @@ export function toldBy(name: string, terms: Terms | undefined): ((...told: reado
   };
 }
 
-/** Notes what is told of terms from now on, by a process, and by the events of `target`, where it has any. */
+/** A method that keeps what it is handed, to call that later: `onLost(listener) { this.listeners.push(listener); }`. */
+function keepsListener(it: (...given: never[]) => unknown): boolean {
+  const text = Function.prototype.toString.call(it);
+  const [, name] = /^[^(]*\(?\s*(\w+)/.exec(text.replace(/^(?:async\s+)?(?:function\b\s*)?\w*\s*(?=\()/, '')) ?? [];
+  return it.length === 1 && new RegExp(`(?:\\.(?:push|add|on|once|then)\\([^)]*|=\\s*)\\b${name}\\b`).test(text);
+}
+
+/** What an object has by which it tells its end, by its own names and those of its class. */
+function tellers(target: object): string[] {
+  const names = new Set<string>();
+  for (let at: object | null = target; at !== null && at !== Object.prototype; at = Reflect.getPrototypeOf(at))
+    for (const name of Object.getOwnPropertyNames(at)) names.add(name);
+  return [...names].filter((it) => ENDS.test(it));
+}
+
+/** Notes the end that something tells: a promise, `lock.lost` that is one, `lock.onLost(…)`, and `lock.onLost = …`. */
+function hearEnd(target: unknown, terms: Terms): void {
+  if (typeof target !== 'object' || target === null || isUnknown(target)) return;
+  const told = (): void => terms.note('lost', []);
+  const waits = (it: unknown): boolean => {
+    if (!(it instanceof Promise)) return false;
+    it.then(told, told);
+    return true;
+  };
+  const isHeard = (name: string): boolean => {
+    const value: unknown = Reflect.get(target, name);
+    if (waits(value)) return true;
+    if (!/^on[A-Z]/.test(name)) return false;
+    if (value === null || value === undefined) return Reflect.set(target, name, told);
+    if (typeof value !== 'function' || !keepsListener(value as () => unknown)) return false;
+    Reflect.apply(value, target, [told]);
+    return true;
+  };
+  if (waits(target) || tellers(target).filter(isHeard).length > 0) terms.hears();
+}
+
+/** Notes what is told of terms from now on, by a process, and by `target`, where that can. */
 export function listenTo(process: ProcessContext, target: unknown, terms: Terms): void {
   LATEST.set(process, terms);
   calls.listeners.add(hear);
+  hearEnd(target, terms);
   if (typeof target !== 'object' || target === null || Object.hasOwn(target, 'emit')) return;
   const [emit, on] = ['emit', 'on'].map((name): unknown => Reflect.get(target, name));
   if (typeof emit !== 'function' || typeof on !== 'function') return;

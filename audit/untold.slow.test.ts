@@ -126,7 +126,7 @@ it('finds that the key of the next holder is extended after a pause, where missi
 });
 
 /** A lock that extends itself, and calls `lose` in time where it cannot. */
-const extending = (head: string, lose: string, gives: string): string => `
+const extending = (head: string, begin: string, lose: string, gives: string): string => `
 import { EventEmitter } from 'node:events';
 import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
@@ -138,6 +138,7 @@ export async function ${head} {
   const askedAt = performance.now();
   if ((await redis.set(key, token, 'PX', ttlMs, 'NX')) !== 'OK') throw new Error('locked');
   let over = false;
+  ${begin}
   const lose = () => {
     if (over) return;
     end();
@@ -157,19 +158,56 @@ export async function ${head} {
   const lease = new Lease(release);
   ${gives}
 }`;
+const LOCK = 'acquire(redis: Redis, key: string, ttlMs: number)';
 const HANDED = 'acquire(redis: Redis, key: string, ttlMs: number, options: { onLost?: (error: Error) => void } = {})';
-const WORK = 'withLock<T>(redis: Redis, key: string, ttlMs: number, work: () => Promise<T>, onLost: () => void)';
+/** Runs work, which is handed this besides. */
+const working = (handed: string): string => `withLock<T>(redis: Redis, key: string, ttlMs: number, ${handed})`;
+const WORKS = (handed: string): string => `try { return await work(${handed}); } finally { await release(); }`;
+const PROMISE = 'let tell!: (it: Error) => void; const lost = new Promise<Error>((resolve) => { tell = resolve; });';
+const TELLS = "tell(new Error('lost'));";
 
 it.each([
-  ['a function that it is handed', HANDED, "options.onLost?.(new Error('lost'));", 'return lease;'],
-  ['an event', 'acquire(redis: Redis, key: string, ttlMs: number)', "lease.emit('lost');", 'return lease;'],
+  ['a function that it is handed', HANDED, '', "options.onLost?.(new Error('lost'));", 'return lease;'],
+  ['an event', LOCK, '', "lease.emit('lost');", 'return lease;'],
+  ['a promise', LOCK, PROMISE, TELLS, 'return { release, lost };'],
   [
-    'a function that is handed beside the work',
-    WORK,
-    'onLost();',
-    'try { return await work(); } finally { await release(); }',
+    'who has asked to hear of it',
+    LOCK,
+    'const all: (() => void)[] = [];',
+    'for (const one of all) one();',
+    'return { release, onLost(one: () => void) { all.push(one); } };',
   ],
-])('takes a lock for held until its end is told by %s', async (_, head, lose, gives) => {
-  expect(await idsOf(extending(head, lose, gives), 40)).toEqual([]);
-  expect(await idsOf(extending(head, '', gives), 40)).toEqual(['silent-loss']);
+  [
+    'a property that is set to a function',
+    LOCK,
+    'const lock = { release: async () => {}, onLost: null as null | (() => void) };',
+    'lock.onLost?.();',
+    'lock.release = release; return lock;',
+  ],
+  ['a function beside its work', working('work: () => Promise<T>, onLost: () => void'), '', 'onLost();', WORKS('')],
+  ['a promise to its work', working('work: (lost: Promise<Error>) => Promise<T>'), PROMISE, TELLS, WORKS('lost')],
+  [
+    'a flag to its work',
+    working('work: (lock: { lost: boolean }) => Promise<T>'),
+    'const lock = { lost: false };',
+    'lock.lost = true;',
+    WORKS('lock'),
+  ],
+  [
+    'what its work asks',
+    working('work: (stillHeld: () => boolean) => Promise<T>'),
+    'let isLost = false;',
+    'isLost = true;',
+    WORKS('() => !isLost'),
+  ],
+  [
+    'what throws when its work asks',
+    working('work: (check: () => void) => Promise<T>'),
+    'let isLost = false;',
+    'isLost = true;',
+    WORKS("() => { if (isLost) throw new Error('lost'); }"),
+  ],
+])('takes a lock for held until its end is told by %s', async (_, head, begin, lose, gives) => {
+  expect(await idsOf(extending(head, begin, lose, gives), 40)).toEqual([]);
+  expect(await idsOf(extending(head, begin, '', gives), 40)).toEqual(['silent-loss']);
 });
