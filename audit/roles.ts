@@ -114,6 +114,10 @@ const IS_AMOUNT =
 const IS_SECRET_NAME = /api_?key$|(?:signing|webhook|hmac|cron|jwt|client)_?secret$/i;
 const IS_FETCH_NAME = /^_?(?:do|http)?_?fetch(?:Impl|Fn|er)?$/i;
 
+/** What a consumer is handed beside a message, to tell the broker how far it is. */
+const OF_MESSAGE =
+  /^(?:heartbeat|ack|nack|reject|resolveOffset|commitOffsets\w*|uncommittedOffsets|isRunning|isStale|pause|changeMessageVisibility)$/;
+
 /** What a parameter is for, by its type and its name. */
 export function roleOf(parameter: Parameter, isRelease = false): Role {
   const { name, type, fields } = parameter;
@@ -140,7 +144,8 @@ export function roleOf(parameter: Parameter, isRelease = false): Role {
   if (parameter.isFunction && IS_ANY_STORE_NAME.test(name) && type !== '' && !IS_CLIENT_TYPE.test(type))
     return 'unknown';
   if (isFunction && !IS_CLIENT_NAME.test(name)) {
-    if (IS_CHECK_NAME.test(name) || GIVES_MANY.test(type) || isComputed(parameter)) return 'unknown';
+    if (IS_CHECK_NAME.test(name) || OF_MESSAGE.test(name) || GIVES_MANY.test(type) || isComputed(parameter))
+      return 'unknown';
     const isTold = TOLD_EVENTS.test(type) && !IS_WORK_NAME.test(name);
     return isTold || /log|metric|on[A-Z]/.test(name) ? 'logger' : 'work';
   }
