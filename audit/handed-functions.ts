@@ -11,7 +11,7 @@ const RUNS =
 
 /** What keeps what it is handed, and calls it for each request, job or event. */
 const KEEPS =
-  /(?:^|\.)(?:get|post|put|patch|delete|all|use|route|handler?|process|work|consume|schedule|scheduleJob|Cron|cron|every|job|command|action|add|define|register\w*|subscribe|on[A-Z]\w*|on|addListener|addEventListener)$/;
+  /(?:^|\.)(?:get|post|put|patch|delete|all|use|route|handler?|process|work|consume|schedule|scheduleJob|Cron|cron|every|job|command|action|add|define|decorate|register\w*|subscribe|on[A-Z]\w*|on|addListener|addEventListener)$/;
 
 /** Events of what is handed over itself. */
 const OF_ITSELF =

@@ -96,10 +96,20 @@ export function standForMissing(request: string, text: string): Module | null {
     if (IS_LOGGER.test(name)) return moduleOf(QUIET as Module);
     return NEEDED_OF_FILES.test(name) ? null : moduleOf(unknownValue() as Module);
   }
-  const isOwn = NEEDED.test(request) && !(request === 'rxjs' && ONLY_AWAITS.test(text));
+  if (DATES.test(request)) return moduleOf({ UTCDate: Date, TZDate: Date, utc: dateOf, tz: () => dateOf });
+  const isIdle = (request === 'rxjs' && ONLY_AWAITS.test(text)) || ONLY_SCHEMAS.test(text);
+  const isOwn = NEEDED.test(request) && !(isIdle && /^(?:rxjs|@sinclair\/typebox)$/.test(request));
   if (HAVE_SETTINGS.test(request)) return moduleOf(unknownValue({}, 'a', 'config') as Module);
   return isOwn ? null : moduleOf(unknownValue() as Module);
 }
+
+/** Schemas of TypeBox that check nothing by themselves: a framework does that. */
+const ONLY_SCHEMAS =
+  /\bimport\s*(?:type\s*)?\{\s*(?:(?:type\s+)?(?:Type|Static|TSchema|TObject)\s*,?\s*)+\}\s*from\s*['"]@sinclair\/typebox['"]/;
+
+/** Dates of date-fns in other time zones: an instant is the same in all of them. */
+const DATES = /^@date-fns\/(?:utc|tz)$/;
+const dateOf = (it: string | number | Date): Date => new Date(it);
 
 /** Packages of which settings are asked by name. */
 const HAVE_SETTINGS = /^(?:config|nconf|convict)$/;
