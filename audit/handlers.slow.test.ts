@@ -345,3 +345,38 @@ export async function shipRoutes(app: FastifyInstance): Promise<void> {
   expect(ids).toEqual([]);
   expect(await idsOf(text("req.log.warn('busy');"))).toEqual(['fails-open']);
 });
+
+it('uses a function that a plugin adds to its application', async () => {
+  const plugin = (released: string): string => `${HEAD}
+import type { FastifyInstance } from 'fastify';
+export async function lockPlugin(app: FastifyInstance): Promise<void> {
+  app.decorate('tryLock', async <T>(name: string, ttlMs: number, work: () => Promise<T>) => {
+    const key = 'lock:' + name, token = randomUUID();
+    if ((await redis.set(key, token, 'PX', ttlMs, 'NX')) !== 'OK') return null;
+    try { return { value: await work() }; } finally { ${released} }
+  });
+}`;
+  const { ids, understood } = await audited(plugin('await redis.eval(UNLOCK, 1, key, token);'));
+  expect(understood).toContain('lockPlugin.decorate (lock.ts) runs work under the lock');
+  expect(ids).toEqual([]);
+  expect(await idsOf(plugin('await redis.del(key);'), 20)).toEqual(['blind-release']);
+});
+
+it('takes no function of a message for work', async () => {
+  const { ids, understood } = await audited(`${HEAD}
+import { Kafka, type EachMessagePayload } from 'kafkajs';
+export async function onMessage({ message, partition, heartbeat }: EachMessagePayload): Promise<void> {
+  const { shipId } = JSON.parse(message.value?.toString() ?? 'null');
+  const key = 'ship:' + shipId, token = randomUUID();
+  if ((await redis.set(key, token, 'PX', 20_000, 'NX')) !== 'OK') throw new Error('busy');
+  try { await db.query('UPDATE ships SET docked = true WHERE id = $1', [shipId]); }
+  finally { await redis.eval(UNLOCK, 1, key, token); }
+  await heartbeat();
+}
+export async function start(): Promise<void> {
+  const consumer = new Kafka({ clientId: 'ships', brokers: ['kafka:9092'] }).consumer({ groupId: 'ships' });
+  await consumer.run({ eachMessage: onMessage });
+}`);
+  expect(understood).toContain('does its own work under the lock');
+  expect(ids).toEqual([]);
+});

@@ -218,3 +218,17 @@ export async function withLock<T>(key: string, fn: () => Promise<T>): Promise<T>
 `;
   expect(await idsOf(text)).toEqual(['no-ttl']);
 });
+
+it('has something stand for schemas that check nothing, and for dates in other time zones', async () => {
+  const { ids, understood } = await audited(`${HEAD}
+import { Type, type Static } from '@sinclair/typebox';
+import { UTCDate } from '@date-fns/utc';
+import { report } from './report.js';
+const Night = Type.Object({ hotel: Type.String() });
+export async function mail(night: Static<typeof Night>): Promise<void> {
+  const day = new UTCDate().toISOString().slice(0, 10);
+  await locked('mail:' + night.hotel + ':' + day, () => report.send(night.hotel));
+}`);
+  expect(understood).toContain('@sinclair/typebox: not installed');
+  expect(ids).toEqual([]);
+});

@@ -95,6 +95,10 @@ describe.each([
   ['fifty-fourth', 20],
   ['fifty-fifth', 20],
   ['fifty-sixth', 20],
+  ['fifty-seventh', 20],
+  ['fifty-eighth', 20],
+  ['fifty-ninth', 20],
+  ['sixtieth', 20],
 ] as const)('the %s set of locks as people write them', (set, count) => {
   const locks = locksOf(set);
 
