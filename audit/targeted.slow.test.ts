@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { idsOfModule as idsOf } from './testing/audited.js';
+import { idsOfModule as idsOf, idsOf as idsOfTyped } from './testing/audited.js';
 
 const HEAD = `import { randomUUID } from 'node:crypto';
 import { AsyncLocalStorage } from 'node:async_hooks';
@@ -329,4 +329,26 @@ export async function acquireSlot(name) {
     const looks = `if not redis.call('zscore', KEYS[1], ARGV[1]) then return 1 end ${blind}`;
     await expect(idsOf(slots(looks))).resolves.toEqual([]);
   });
+});
+
+it('finds a release by two commands of a lock for which calls wait', async () => {
+  const waiting = (release: string): string => `
+import { randomUUID } from 'node:crypto';
+import type { Redis } from 'ioredis';
+const DEL = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+export class Seats {
+  constructor(private readonly redis: Redis) {}
+  async lock(key: string): Promise<string | null> {
+    const token = randomUUID();
+    for (let attempt = 0; attempt < 10; attempt++) {
+      if ((await this.redis.set(key, token, 'PX', 15_000, 'NX')) === 'OK') return token;
+      await new Promise((resolve) => setTimeout(resolve, 80 + Math.random() * 80));
+    }
+    return null;
+  }
+  async unlock(key: string, token: string): Promise<void> { ${release} }
+}`;
+  const twoSteps = 'if ((await this.redis.get(key)) === token) await this.redis.del(key);';
+  expect(await idsOfTyped(waiting(twoSteps))).toEqual(['two-step-release']);
+  expect(await idsOfTyped(waiting('await this.redis.eval(DEL, 1, key, token);'))).toEqual([]);
 });
