@@ -240,7 +240,7 @@ function extensionDefects(seen: FoundLock['seen'], { renews, campaigns }: FoundL
   const found: Defect[] = [];
   const all = [seen.renewed, seen.extended].flatMap(extensionsIn);
   const blind = all.find(({ verb, compares }) => verb !== 'script' && !compares)?.verb.toUpperCase() ?? seen.extendsAny;
-  if (blind !== null)
+  if (blind !== null && !seen.shown.some(({ id }) => id === 'revives-lock'))
     found.push({
       id: 'blind-extension',
       sentence: `it extends the key without looking whose it is (${blind === 'SET' ? 'SET … XX' : blind}): when its own key has gone, it keeps another's alive and goes on as if it held the lock`,

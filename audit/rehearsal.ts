@@ -232,20 +232,19 @@ interface Before {
 function signIn({ said, told, terms }: Before, of: readonly unknown[]): Sign | null {
   // What was acquired may be closed; who owns it is told to stop.
   const isOfLock = (name: string, i: number): boolean => i === 0 || !IS_STOPPED.test(name);
-  for (const [i, before] of said.entries()) {
+  const changed = said.flatMap((before, i) => {
     const after = answersOf(of[i]);
-    // What can be asked comes before what is kept for it.
-    const changed = [...before].filter(([name, answer]) => after.get(name) === !answer && isOfLock(name, i));
-    const asked = ([name]: readonly [string, boolean]): boolean =>
-      typeof Reflect.get(of[i] as object, name) === 'function' || !Object.hasOwn(of[i] as object, name);
-    const answers = changed.find(asked);
-    const byTerms = answers === undefined ? terms?.signSince(told) : null;
-    if (byTerms != null) return byTerms;
-    const [name, whenHeld] = answers ?? changed[0] ?? [];
-    if (name !== undefined && whenHeld !== undefined)
-      return { of: i === 0 ? 'result' : 'owner', name, whenHeld, isKept: answers === undefined };
-  }
-  return null;
+    const names = [...before].filter(([name, answer]) => after.get(name) === !answer && isOfLock(name, i));
+    return names.map(([name, whenHeld]): Sign & { readonly isKept: boolean } => {
+      const at = of[i] as object;
+      const isKept = typeof Reflect.get(at, name) !== 'function' && Object.hasOwn(at, name);
+      return { of: i === 0 ? 'result' : 'owner', name, whenHeld, isKept };
+    });
+  });
+  const asked = (all: typeof changed): Sign | undefined => all.find(({ isKept }) => !isKept);
+  const ofResult = changed.filter((it) => it.of === 'result');
+  // What can be asked comes before what is told, and that before what its owner keeps for it.
+  return asked(ofResult) ?? ofResult[0] ?? asked(changed) ?? terms?.signSince(told) ?? changed[0] ?? null;
 }
 
 const later = (ms: number): Promise<null> => new Promise((resolve) => setTimeout(() => resolve(null), ms));
