@@ -7,7 +7,7 @@ import type { Parameter } from './parameter.js';
 import { IS_BODY, partlyKnown } from './partly-known.js';
 import { makersOf } from './response.js';
 import { hasClient, isAddress, isId, isListType, namesResource, type Role, roleOf, saysTtl } from './roles.js';
-import { toldBy } from './terms.js';
+import { teller, tellsTerm } from './terms.js';
 import { unitIn } from './units.js';
 import { calls, elements, QUIET, requiredValue, unknownValue } from './unknown.js';
 import { SECRET } from './uses.js';
@@ -178,7 +178,7 @@ function argumentFor(parameter: Parameter, given: Given, isRelease: boolean): un
         return needed(given.held ?? unknownFor(parameter));
       return needed(unknownFor(parameter));
     case 'logger':
-      return parameter.isFunction ? (toldBy(name, given.terms) ?? needed(QUIET)) : needed(QUIET);
+      return parameter.isFunction && tellsTerm(name) ? teller(name, given.terms) : needed(QUIET);
     case 'delay':
       return needed(/^every/i.test(name) ? PERIOD_MS / (unitIn(name) ?? 1) : SETTINGS.delay);
     default:
@@ -378,20 +378,19 @@ function optionsFor(parameter: Parameter, given: Given, isRelease: boolean): unk
       // The request of a context.
       (it.isGuessed === true && role === 'subject') ||
       saysMode(it, given.modes) ||
-      (it.isFunction && toldBy(it.name, given.terms) !== null) ||
+      (it.isFunction && tellsTerm(it.name)) ||
       [...SERVERS, 'work', 'permits', ...(given.isBare ? [] : ['key', 'keyOf', 'subject', 'ttl'])].includes(role)
     );
   };
-  const isAsked = (it: Parameter): boolean =>
-    it.isGuessed === true && it.isFunction && /^get(?:OrThrow)?$/.test(it.name);
-  for (const field of fields.filter((it) => isNeeded(it) && !isAsked(it))) {
+  // What settings are asked of is known by its name.
+  const gives = (it: Parameter): boolean => it.isGuessed === true && it.isFunction && /^get(?:OrThrow)?$/.test(it.name);
+  for (const field of fields.filter((it) => isNeeded(it) && !gives(it))) {
     // What is used is there.
     const used = field.isGuessed === true ? { ...field, isOptional: false } : field;
     const value = argumentFor(used, given, isRelease);
     if (value !== undefined) made[field.name] = value;
   }
   if (Object.keys(made).length === 0 && isOptional) return undefined;
-  // What settings are asked of is known by its name.
-  const path = fields.length === 0 || fields.some((it) => it.isFunction && /^get/.test(it.name)) ? parameter.name : '';
+  const path = fields.length === 0 || fields.some(gives) ? parameter.name : '';
   return fields.every((it) => it.isGuessed) && !isOptional ? unknownValue(made, 'a', path) : made;
 }

@@ -59,14 +59,6 @@ export function releasesOther(first: Attempt | undefined, second: Attempt | unde
   return new Set(values).size === 1 && names(values) && !names([own.value]);
 }
 
-/** Whether a call has deleted the key that it was granted. */
-export function releases(call: Attempt | undefined): boolean {
-  const { trial = null } = call ?? {};
-  return (
-    trial?.isGranted === true && trial.sent.some(({ operation, key }) => operation === 'release' && key === trial.key)
-  );
-}
-
 /** Whether of two calls of one process, about different things, the key of one is never deleted: the release is that of the other. */
 export function leavesOne([first, second]: Played): boolean {
   const trials = [first, second].flatMap((it) =>

@@ -247,8 +247,9 @@ class LockUser {
       if (this.how.handsRelease && error === undefined) await (release as Callable)();
       return left;
     };
-    const by = { owner: this.besides, terms: base.terms };
-    for (const it of given) listenTo(this.process, it, base.terms ?? this.terms);
+    const by = { owner: this.besides, terms: base.terms ?? this.terms };
+    const own = given.filter((it) => !entered.handed.includes(it as object));
+    for (const it of own) listenTo(this.process, it, by.terms);
     const held = this.held(trial, base.ttlMs, lockOfWork(entered, by.owner, this.process), leave, signal, by);
     if (entered.hangUp !== null) held.hangUp = entered.hangUp;
     held.reenter = () => entered.inContext(() => this.acquire(key, base.ttlMs));
@@ -301,12 +302,12 @@ class LockUser {
     const named = isOver ? null : this.saidOf(result, how.fixedTtlMs ?? ttlMs);
     const canSay = signal === undefined && !isOver && how.sign !== null && (how.renews || how.nodes > 1);
     const says = named ?? (how.campaigns || canSay ? () => this.saysSo(held.result, by.owner, by.terms) : null);
-    const untold = by.terms?.untilTold() ?? (() => true);
-    if (says !== null) return Object.assign(held, { isHeld: () => signal?.aborted !== true && says() && untold() });
+    const untold = by.terms?.untilLost() ?? null;
+    if (says !== null)
+      return Object.assign(held, { isHeld: () => signal?.aborted !== true && says() && untold?.() !== false });
     if (how.renews && !isOver) {
       if (signal !== undefined) return held;
-      const isHeld = by.terms?.untilTold() ?? null;
-      return Object.assign(held, isHeld === null ? { expiresAt: Number.POSITIVE_INFINITY } : { isHeld });
+      return Object.assign(held, untold === null ? { expiresAt: Number.POSITIVE_INFINITY } : { isHeld: untold });
     }
     if (how.nodes > 1 && signal !== undefined) return held;
     held.expiresAt = trial.reliableUntil(nowMs, how.fixedTtlMs ?? ttlMs);

@@ -29,37 +29,6 @@ const COMPARES_TEXTS: Defect = {
   isShown: true,
 };
 
-/** A column for fencing tokens. */
-const COLUMN = String.raw`\w*(?:fenc|epoch|generation)\w*`;
-/** A statement of SQL that changes records, and a call of a query builder that does. */
-const UPDATES = /\bupdate\b[^;`]*?\bset\b([^;`]*)/gi;
-const UPDATES_BY_CALL = /\.(?:update(?:Many|One)?|set)\(\s*\{/;
-/** What keeps others from a record that was read, or compares in the database itself. */
-const LOCKS_RECORD = /\bfor\s+(?:no\s+key\s+)?update\b|\bforUpdate\b|pessimistic_write|\btrigger\b|serializable/i;
-const COMPARES = /[<>]|\bversion\b|\brev(?:ision)?\b/i;
-
-/** Whether a file stores a fencing token in a record whatever token that has: by a statement without a condition on it. */
-export function storesAnyFence(text: string): boolean {
-  if (LOCKS_RECORD.test(text)) return false;
-  const bySql = [...text.matchAll(UPDATES)].some(([, rest = '']) => {
-    const [set = '', ...where] = rest.split(/\bwhere\b/i);
-    const [, column] = new RegExp(`\\b(${COLUMN})\\s*=\\s*(?:\\$\\d|\\?|:\\w|\\$\\{)`, 'i').exec(set) ?? [];
-    const condition = where.join(' ');
-    return column !== undefined && !condition.includes(column) && !COMPARES.test(condition);
-  });
-  return bySql || text.split(';').some(storesByCall);
-}
-
-function storesByCall(statement: string): boolean {
-  const at = statement.search(UPDATES_BY_CALL);
-  const own = at < 0 ? '' : statement.slice(Math.max(0, statement.lastIndexOf('await', at)));
-  const [, column] = new RegExp(`[{,]\\s*(${COLUMN})\\s*[:,}]`, 'i').exec(own) ?? [];
-  if (column === undefined) return false;
-  // `where('fence', '<=', token)`, `lte(table.fence, token)`.
-  const named = own.matchAll(new RegExp(`\\b${column}\\s*[:,}]|['"\`]${column}|\\.${column}\\b`, 'g'));
-  return [...named].length === 1 && !/['"]<=?['"]|\blte?\(/.test(own);
-}
-
 const STORES_ANY: Defect = {
   id: 'fencing-token',
   sentence:

@@ -54,7 +54,7 @@ export interface Given {
   readonly swaps?: ReadonlyMap<string, string>;
   /** Arguments, and properties of these, that have to be another thing than one before them. */
   readonly others?: ReadonlySet<string>;
-  /** What a leader tells of its terms. */
+  /** What a leader tells of its terms, and a lock of its end. */
   readonly terms?: Terms;
   /** Receives the names of all that have a value of this kind. */
   names?: Set<string>;

@@ -362,7 +362,7 @@ export async function lockPlugin(app: FastifyInstance): Promise<void> {
   expect(await idsOf(plugin('await redis.del(key);'), 20)).toEqual(['blind-release']);
 });
 
-it('takes no function of a message for work', async () => {
+it('does not take heartbeat, which a consumer is handed beside its message, for work', async () => {
   const { ids, understood } = await audited(`${HEAD}
 import { Kafka, type EachMessagePayload } from 'kafkajs';
 export async function onMessage({ message, partition, heartbeat }: EachMessagePayload): Promise<void> {

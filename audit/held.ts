@@ -17,7 +17,7 @@ export interface HeldByFile {
   readonly ttlMs: number;
   /** What the function that acquired is a method of, or is found beside. */
   readonly owner: unknown;
-  /** What a leader has told of its terms. */
+  /** What a leader tells of its terms, and a lock of its end. */
   readonly terms?: Terms | undefined;
   /** Ends the work: with an error, it throws. */
   leave(error?: Error): Promise<unknown>;

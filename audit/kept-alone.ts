@@ -8,7 +8,7 @@ import { isWork } from './called.js';
 import type { Understood } from './plan.js';
 import { calls } from './unknown.js';
 
-/** Failures of what processes take themselves for, and not of what is in Redis. */
+/** Failures that come of a process that takes itself for the leader. */
 const OF_BELIEF: readonly ViolationKind[] = ['belief', 'state', 'continuity', 'margin'];
 
 /** A run in which a lock failed so. */

@@ -202,6 +202,6 @@ const election = new Election(redis, { name: 'relay', async serve(signal) {
 } });
 void election.run();`;
 
-it('calls nothing a part of the work that another object does, which the file has made and begun itself', async () => {
+it('makes no second object of a class that the file has made and begun itself', async () => {
   expect(await idsOfModule(duty)).toEqual([]);
 });

@@ -97,15 +97,20 @@ export function standForMissing(request: string, text: string): Module | null {
     return NEEDED_OF_FILES.test(name) ? null : moduleOf(unknownValue() as Module);
   }
   if (DATES.test(request)) return moduleOf({ UTCDate: Date, TZDate: Date, utc: dateOf, tz: () => dateOf });
-  const isIdle = (request === 'rxjs' && ONLY_AWAITS.test(text)) || ONLY_SCHEMAS.test(text);
-  const isOwn = NEEDED.test(request) && !(isIdle && /^(?:rxjs|@sinclair\/typebox)$/.test(request));
   if (HAVE_SETTINGS.test(request)) return moduleOf(unknownValue({}, 'a', 'config') as Module);
+  const isOwn = NEEDED.test(request) && DOES_NOTHING.get(request)?.test(text) !== true;
   return isOwn ? null : moduleOf(unknownValue() as Module);
 }
 
 /** Schemas of TypeBox that check nothing by themselves: a framework does that. */
-const ONLY_SCHEMAS =
+const ONLY_SCHEMAS: RegExp =
   /\bimport\s*(?:type\s*)?\{\s*(?:(?:type\s+)?(?:Type|Static|TSchema|TObject)\s*,?\s*)+\}\s*from\s*['"]@sinclair\/typebox['"]/;
+
+/** What a file imports of these, where that alone needs no functions of theirs. */
+const DOES_NOTHING: ReadonlyMap<string, RegExp> = new Map([
+  ['rxjs', ONLY_AWAITS],
+  ['@sinclair/typebox', ONLY_SCHEMAS],
+]);
 
 /** Dates of date-fns in other time zones: an instant is the same in all of them. */
 const DATES = /^@date-fns\/(?:utc|tz)$/;

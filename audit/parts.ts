@@ -10,7 +10,7 @@ import {
   saidToExceedTtl,
 } from './limit-defects.js';
 import { nameOfPlan, type Plan } from './plan.js';
-import { nowMs, once } from './played.js';
+import { nowMs, OVER, once } from './played.js';
 import { type Attempt, heldNow } from './rehearsal.js';
 import { retriesPastTtl } from './retries.js';
 import { longestSaid } from './said-times.js';
@@ -22,9 +22,6 @@ import { aborted, signalsIn } from './unknown.js';
 /** What a part of the work takes, and what one takes that goes on where another has failed, ms. */
 const PART_MS = 50;
 const LONG_MS = 400;
-
-/** Of the time that a TTL lasts, what is later is over. */
-const OVER = 1.02;
 
 /** Of a time limit, what a call takes that does not run into it. */
 const NEAR = 0.95;

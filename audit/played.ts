@@ -11,6 +11,9 @@ export const GAP_MS = 2_000;
 /** By then a client is connected, ms. */
 export const CONNECTED_MS = 500;
 
+/** Of the time that a TTL lasts, what is later is over. */
+export const OVER = 1.02;
+
 /** A call of a function. */
 export interface Call {
   readonly plan: Plan;

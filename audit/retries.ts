@@ -4,7 +4,7 @@ import { refusesLate } from './fences.js';
 import { isHarmful } from './late-safe.js';
 import { retriesExceedTtl } from './limit-defects.js';
 import { nameOfPlan, type Plan } from './plan.js';
-import { nowMs, once } from './played.js';
+import { nowMs, OVER, once } from './played.js';
 import { heldNow } from './rehearsal.js';
 import type { Runnable } from './subject.js';
 
@@ -13,8 +13,6 @@ const TRIES_AGAIN = /retr(?:y|ies)|attempt|backoff/i;
 /** So many calls are made to fail, of so many functions, so often. */
 const MOST_NAMES = 3;
 const MOST_FAILURES = 6;
-/** Of the time that a TTL lasts, what is later is over. */
-const OVER = 1.02;
 
 /** What became of a function one of whose calls failed several times. */
 interface Tried {

@@ -11,7 +11,7 @@ const READ =
 const HAS_SETTINGS = /(?:^|\.)_?\w*(?:[cC]onfig|cfg|[sS]ettings)((?:\.\w+)?)$/;
 
 /** The same as {@link settingAt} for a property: `app.config.LOCK_TTL_MS`. */
-export function settingIn(path: string, name: string): string | number | boolean | undefined {
+export function settingIn(path: string, name: string): string | number | undefined {
   const [, part] = HAS_SETTINGS.exec(path) ?? [];
   return part === undefined ? undefined : settingOf(`${part}.${name}`.replace(/^\./, ''));
 }
@@ -35,7 +35,7 @@ const IS_TIME = /(?:ttl|lease|expir\w*|duration|timeout|interval|delay|wait|back
 const [LONG_MS, SHORT_MS] = [60_000, 1_000];
 const MOST_TRIES = 3;
 
-/** Names of settings of which nothing is known, and for which a number was given. */
+/** Names of settings of which nothing is known, and which were guessed in this audit. */
 export const guessedSettings: Set<string> = new Set();
 
 /**

@@ -8,14 +8,28 @@ interface Told {
   readonly signal: AbortSignal | undefined;
 }
 
-/** What tells that a term begins, or ends, by its name. */
+/** What tells that a term begins; that a lock is lost; and that it is given up, by a word of its name. */
 const BEGINS =
-  /elected|promote|acquire|become|gain|(?:^|on|:)won$|lead(?:er|ing)?(?:start\w*)?$|active$|master$|primary$/i;
-const ENDS =
-  /demote|lost|lose|loss|step|resign|depose|revoke|release|follow|abort|compromis|evict|standby|passive|retire|expire|yield|relinquish|unelect|leader(?:stop|end)/i;
+  /\b(?:elected|promoted?|acquired?|became|become|gained?|won|lead(?:er|ing|ership)?(?: start(?:ed)?)?|active|master|primary)\b/;
+const LOST =
+  /\b(?:demoted?|lost|lose|loses|loss|deposed?|revoked?|abort(?:ed)?|compromised|evicted|expired?|expires|standby|passive|unelected|follow(?:er|ing)?|leader(?:ship)? (?:stop(?:ped)?|end(?:ed)?)|stop(?:s|ped)? leading)\b/;
+const GIVEN_UP = /\b(?:releas(?:ed?|ing)|resign(?:ed)?|step(?:ped)? down|retired?|yield(?:ed)?|relinquish(?:ed)?)\b/;
 
-function tellsOfTerm(name: string): boolean {
-  return BEGINS.test(name) || ENDS.test(name);
+/** The words of a name: `on leader lost` of `onLeaderLost`. */
+function wordsOf(name: string): string {
+  return name
+    .replaceAll(/([a-z])([A-Z])/g, '$1 $2')
+    .replaceAll(/[^A-Za-z]+/g, ' ')
+    .toLowerCase();
+}
+
+const isLoss = (name: string): boolean => LOST.test(wordsOf(name));
+const isEnd = (name: string): boolean => isLoss(name) || GIVEN_UP.test(wordsOf(name));
+const isBegin = (name: string): boolean => !isEnd(name) && BEGINS.test(wordsOf(name));
+
+/** Whether a function that is handed over is called to tell of a term, by its name: `onElected`. */
+export function tellsTerm(name: string): boolean {
+  return /^_?on[A-Z]/.test(name) && (isBegin(name) || isEnd(name));
 }
 
 /** What a leader tells of its terms, and a lock of its end: by the functions that it is handed, and by its events. */
@@ -26,7 +40,7 @@ export class Terms {
   private canEnd = false;
 
   note(name: string, told: readonly unknown[]): void {
-    if (!tellsOfTerm(name)) return;
+    if (!isBegin(name) && !isEnd(name)) return;
     this.count += 1;
     this.told.set(name, { at: this.count, signal: signalsIn(told)[0] });
   }
@@ -44,28 +58,29 @@ export class Terms {
   /** What tells of terms: that one has begun was told before, and that it has ended since then, or by a signal. */
   signSince(before: number): Sign | null {
     const latest = [...this.told].sort(([, a], [, b]) => b.at - a.at);
-    const [name, begun] = latest.find(([it, { at }]) => at <= before && BEGINS.test(it) && !ENDS.test(it)) ?? [];
-    const [ends = null] = latest.find(([it, { at }]) => at > before && ENDS.test(it)) ?? [];
+    const [name, begun] = latest.find(([it, { at }]) => at <= before && isBegin(it)) ?? [];
+    const [ends = null] = latest.find(([it, { at }]) => at > before && isEnd(it)) ?? [];
     if (name === undefined || (ends === null && begun?.signal?.aborted !== true)) return null;
     return { of: 'told', name, ends, whenHeld: true };
   }
 
-  /** Whether the last that was told is that a term has begun. */
+  /** Whether the last that was told is that a term has begun. A term may end in more than one way. */
   isLeading({ name }: Sign): boolean {
     const begun = this.told.get(name);
-    if (begun === undefined || begun.signal?.aborted === true) return false;
-    return !this.hasEndedSince(begun.at);
+    return begun !== undefined && begun.signal?.aborted !== true && !this.hasTold(isEnd, begun.at);
   }
 
-  /** What says, from now on, that no end was told; `null` where none can be. */
-  untilTold(): (() => boolean) | null {
+  /**
+   * What says, from now on, that no loss was told; `null` where none can be. Several locks of one object may tell by it that they are
+   * given up, which their holders know.
+   */
+  untilLost(): (() => boolean) | null {
     const from = this.count;
-    return this.canEnd ? () => !this.hasEndedSince(from) : null;
+    return this.canEnd ? () => !this.hasTold(isLoss, from) : null;
   }
 
-  /** Whether an end was told after so much else. A lock may end in more than one way: it is lost, or given up. */
-  hasEndedSince(count: number): boolean {
-    return [...this.told].some(([name, { at }]) => at > count && ENDS.test(name));
+  private hasTold(what: (name: string) => boolean, after: number): boolean {
+    return [...this.told].some(([name, { at }]) => at > after && what(name));
   }
 }
 
@@ -75,13 +90,14 @@ const LATEST = new WeakMap<ProcessContext, Terms>();
 /** Notes a call of a function of which nothing is known: `options.onElected`. */
 function hear(called: string, told: readonly unknown[]): void {
   const terms = current.owner === null ? undefined : LATEST.get(current.owner);
-  terms?.note(called.split(' ', 1)[0]?.split('.').at(-1) ?? '', told);
+  const name = called.split(' ', 1)[0]?.split('.').at(-1) ?? '';
+  // What only has such a name does something else: `client.release()`.
+  if (tellsTerm(name)) terms?.note(name, told);
 }
 
-/** A function by which a leader tells of its terms, by its name: `onElected`; `null` for every other name. */
-export function toldBy(name: string, terms: Terms | undefined): ((...told: readonly unknown[]) => unknown) | null {
-  if (!/^_?on[A-Z]/.test(name) || !tellsOfTerm(name)) return null;
-  if (ENDS.test(name)) terms?.hears();
+/** A function by which a leader tells its terms, or a lock its end. */
+export function teller(name: string, terms: Terms | undefined): (...told: readonly unknown[]) => unknown {
+  if (isEnd(name)) terms?.hears();
   return (...told) => {
     terms?.note(name, told);
     return QUIET;
@@ -100,13 +116,17 @@ function tellers(target: object): string[] {
   const names = new Set<string>();
   for (let at: object | null = target; at !== null && at !== Object.prototype; at = Reflect.getPrototypeOf(at))
     for (const name of Object.getOwnPropertyNames(at)) names.add(name);
-  return [...names].filter((it) => ENDS.test(it));
+  return [...names].filter(isLoss);
 }
 
 /** Notes the end that something tells: a promise, `lock.lost` that is one, `lock.onLost(…)`, and `lock.onLost = …`. */
-function hearEnd(target: unknown, terms: Terms): void {
+function hearEnd(process: ProcessContext, target: unknown, terms: Terms): void {
   if (typeof target !== 'object' || target === null || isUnknown(target)) return;
-  const told = (): void => terms.note('lost', []);
+  const fromMs = process.wallMs();
+  // What is settled already tells something else.
+  const told = (): void => {
+    if (process.wallMs() > fromMs) terms.note('lost', []);
+  };
   const waits = (it: unknown): boolean => {
     if (!(it instanceof Promise)) return false;
     it.then(told, told);
@@ -124,11 +144,11 @@ function hearEnd(target: unknown, terms: Terms): void {
   if (waits(target) || tellers(target).filter(isHeard).length > 0) terms.hears();
 }
 
-/** Notes what is told of terms from now on, by a process, and by `target`, where that can. */
+/** Notes from now on what a process tells by functions that it was handed, and what `target` tells, where that can. */
 export function listenTo(process: ProcessContext, target: unknown, terms: Terms): void {
   LATEST.set(process, terms);
   calls.listeners.add(hear);
-  hearEnd(target, terms);
+  hearEnd(process, target, terms);
   if (typeof target !== 'object' || target === null || Object.hasOwn(target, 'emit')) return;
   const [emit, on] = ['emit', 'on'].map((name): unknown => Reflect.get(target, name));
   if (typeof emit !== 'function' || typeof on !== 'function') return;

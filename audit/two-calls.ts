@@ -1,16 +1,9 @@
-import {
-  getsInBeside,
-  leavesOne,
-  releases,
-  releasesOther,
-  usesBeside,
-  worksBeside,
-  worksUnasked,
-} from './calls-at-once.js';
+import type { LockPlan } from '../scenarios/index.js';
+import { getsInBeside, leavesOne, releasesOther, usesBeside, worksBeside, worksUnasked } from './calls-at-once.js';
 import type { Defect } from './defect.js';
 import type { Plan } from './plan.js';
 import { CALL_TTL_MS, CONNECTED_MS, type Played } from './played.js';
-import { calm, REST_MS, rehearse, use } from './rehearsal.js';
+import { calm, REST_MS, rehearse, releasedIn, use } from './rehearsal.js';
 import {
   LETS_CALLS_IN,
   RELEASES_REFUSED,
@@ -43,24 +36,28 @@ export interface TwoProcesses {
 
 /** Makes two processes call a function; `null` where it has no lock with a TTL. */
 export async function twoProcesses({ bench, hosts, how }: Runnable, plan: Plan): Promise<TwoProcesses | null> {
+  const run = (
+    uses: readonly (readonly LockPlan[])[],
+    ttlMs: number,
+    workMs: number,
+    apart: boolean,
+  ): Promise<Played> => {
+    const takes = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, workMs));
+    const schedule = calm(1, uses, (6 * ttlMs + REST_MS) * 1000);
+    return rehearse(bench, hosts, how, schedule, { naturally: true, takes, apart, planOf: () => plan });
+  };
   const playing =
     (ttlMs: number): TwoProcesses['plays'] =>
     (own, other, workMs = ttlMs / 2, apart = false) => {
       const uses = [own, other].map((all) => all.map((atMs) => use(atMs, ttlMs, 1))).filter((it) => it.length > 0);
-      const takes = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, workMs));
-      const schedule = calm(1, uses, (6 * ttlMs + REST_MS) * 1000);
-      return rehearse(bench, hosts, how, schedule, { naturally: true, takes, apart, planOf: () => plan });
+      return run(uses, ttlMs, workMs, apart);
     };
   const [alone] = await playing(how.fixedTtlMs ?? CALL_TTL_MS)([10], []);
   const ttlMs = alone?.trial?.ttlMs ?? null;
   const parts = Math.max(1, alone?.trial?.calls.length ?? 0);
   if (ttlMs === null || alone?.trial?.isGranted !== true) return null;
-  const ofTwoThings = (): Promise<Played> => {
-    const uses = [use(10, ttlMs, 1), { ...use(10 + ttlMs / 8, ttlMs, 1), resources: ['b'] }];
-    const takes = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, ttlMs / (3 * parts)));
-    const schedule = calm(1, [uses], (6 * ttlMs + REST_MS) * 1000);
-    return rehearse(bench, hosts, how, schedule, { naturally: true, takes, planOf: () => plan });
-  };
+  const things = [use(10, ttlMs, 1), { ...use(10 + ttlMs / 8, ttlMs, 1), resources: ['b'] }];
+  const ofTwoThings = (): Promise<Played> => run([things], ttlMs, ttlMs / (3 * parts), false);
   return { ttlMs, parts, plays: playing(ttlMs), ofTwoThings };
 }
 
@@ -78,7 +75,8 @@ export async function ofTwoCalls({ ttlMs, parts, plays, ofTwoThings }: TwoProces
   };
   if (isRefused && getsIn(both) && !getsIn(await plays([10], [10 + ttlMs / 4]))) return RELEASES_REFUSED;
   if (releasesOther(first, second)) return SHARES_TOKEN;
-  if (releases(first) && leavesOne(await ofTwoThings())) return SHARES_TOKEN_OF_THINGS;
+  if (first?.trial?.isGranted === true && releasedIn(first.trial) && leavesOne(await ofTwoThings()))
+    return SHARES_TOKEN_OF_THINGS;
   const isExtended = both.some((it) => it?.trial?.sent.some(({ operation }) => operation === 'extend'));
   const late = keptLate(await plays([10], [100], isExtended ? 4 * ttlMs : 0.9 * ttlMs), ttlMs);
   // What goes on until it is told to stop is begun once in a process.

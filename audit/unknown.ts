@@ -200,7 +200,7 @@ function noted(path: string, told: readonly unknown[], made: unknown): object {
 const IS_ENVIRONMENT = /(?:^|\.)env$/;
 
 /** A variable of the environment, or a setting, that is read as a property. */
-function settingAs(path: string, name: string): string | number | boolean | undefined {
+function settingAs(path: string, name: string): string | number | undefined {
   return IS_ENVIRONMENT.test(path) ? process.env[name] : settingIn(path, name);
 }
 

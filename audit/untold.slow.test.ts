@@ -211,3 +211,22 @@ it.each([
   expect(await idsOf(extending(head, begin, lose, gives), 40)).toEqual([]);
   expect(await idsOf(extending(head, begin, '', gives), 40)).toEqual(['silent-loss']);
 });
+
+it.each([
+  [
+    'a function of what it uses has such a name',
+    'withLock<T>(redis: Redis, key: string, ttlMs: number, work: () => Promise<T>, pool: { release(): void }, onLost: () => void)',
+    '',
+    'pool.release();',
+    WORKS(''),
+  ],
+  [
+    'its work is handed a promise that is settled',
+    working('work: (ready: Promise<Error>) => Promise<T>'),
+    "const ready = Promise.resolve(new Error('none'));",
+    '',
+    WORKS('ready'),
+  ],
+])('does not take a lock for over where %s', async (_, head, begin, lose, gives) => {
+  expect(await idsOf(extending(head, begin, lose, gives), 40)).toEqual(['silent-loss']);
+});

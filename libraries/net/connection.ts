@@ -93,6 +93,9 @@ export class Connection implements Carrier {
   private greetings = 0;
   private hasCommands = false;
   private isConnected = false;
+  /** Deliveries of what was sent over it while a command that came before waits. */
+  private readonly waiting: (() => void)[] = [];
+  private isDelivering = false;
 
   constructor(opener: Opener, peer: Peer, end: ClientEnd) {
     this.opener = opener;
@@ -209,10 +212,6 @@ export class Connection implements Carrier {
     const { node } = this.peer;
     return node.life === this.nodeLife && !node.down ? this.serverSide : null;
   }
-
-  /** Deliveries of what was sent over it while a command that came before waits. */
-  private readonly waiting: (() => void)[] = [];
-  private isDelivering = false;
 
   get isWaiting(): boolean {
     const side = this.liveSide();

@@ -41,7 +41,7 @@ async function createLabel(msg: z.infer<typeof ShipmentReady>, signal: AbortSign
     return;
   }
 
-  // The carrier gives back the same label for the same idempotency key, so a redelivered message
+  // The carrier returns the same label for the same idempotency key, so a redelivered message
   // (or a second holder after a lost lock) does not buy postage twice.
   const label = await carrierClient(msg.carrier).buyLabel(
     { reference: shipment.id, address: shipment.address, weightGrams: msg.weightGrams },

@@ -32,7 +32,7 @@ async function lockAccount(accountId: string): Promise<Unlock | null> {
     const reply = await redis.set(key, token, 'PX', LOCK_TTL_MS, 'NX');
     if (reply !== 'OK') return null;
   } catch (err) {
-    // Settlement has to be through by 6:00, we do not want to stand still because of the cache.
+    // Settlement has to be through by 6:00, we do not want to stop because of the cache.
     log.warn({ err, accountId }, 'redis not available, settling anyway');
     return async () => {};
   }

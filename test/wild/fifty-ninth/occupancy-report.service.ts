@@ -57,7 +57,7 @@ export class OccupancyReportService {
 
   private async claim(night: string): Promise<boolean> {
     const key = `cron:occupancy-report:${night}`;
-    const claimant = `${hostname()}/${randomUUID()}`; // only for whoever looks at the key
+    const claimant = `${hostname()}/${randomUUID()}`; // only for people who look at the key
     try {
       const reply = await this.redis.set(key, claimant, 'EX', 3 * 24 * 3600, 'NX');
       return reply === 'OK';

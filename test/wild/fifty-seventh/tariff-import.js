@@ -42,7 +42,7 @@ async function upsertChunk(carrier, feed, rows) {
     .insert(rows.map((r) => ({ carrier, zone: r.zone, price_cents: r.price, feed_seq: feed.seq })))
     .onConflict(['carrier', 'zone'])
     .merge(['price_cents', 'feed_seq'])
-    // an older feed never overwrites a newer one, whoever writes it and whenever
+    // an older feed never overwrites a newer one, no matter who writes it, and when
     .where('tariffs.feed_seq', '<=', feed.seq)
     .timeout(CHUNK_TIMEOUT_MS, { cancel: true });
 }

@@ -1,7 +1,7 @@
 import { createClient } from 'redis';
 
 /**
- * Fair mutex. A list holds one baton; whoever pops it owns the lock and pushes
+ * Fair mutex. A list holds one baton; who pops it owns the lock and pushes
  * it back when done. Redis serves clients that are blocked in BLPOP in the order
  * in which they came, so nobody starves, and there is no polling.
  */

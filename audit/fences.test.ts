@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { storesAnyFence } from './fence-defects.js';
+import { storesAnyFence } from './fences.js';
 
 it.each([
   ['`UPDATE accounts SET balance = $1, fence = $2 WHERE id = $3`', true],
