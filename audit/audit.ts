@@ -7,6 +7,7 @@ import type { LockFactory } from '../libraries/lock-factory.js';
 import { record } from '../libraries/recording.js';
 import { type LibraryRun, replayLibraries } from '../libraries/run.js';
 import { install } from '../libraries/runtime/install.js';
+import { natives } from '../libraries/runtime/natives.js';
 import { kindOf, PROPERTY_OF, type ViolationKind } from '../libraries/search/kinds.js';
 import { shrinkForLibrary } from '../libraries/search/shrink-libraries.js';
 import { UnsupportedClient } from '../libraries/session.js';
@@ -62,7 +63,9 @@ const HARMLESS_WHERE_REPEATED: readonly string[] = ['over-when-given'];
 const SAYS_REPEATED = /idempot|on conflict|\bunique (?:index|constraint|key|violation)/i;
 
 const MOST_FINDINGS = 3;
+/** A schedule is made small by so many tries, and for so long: of leaders, a try may take a fifth of a second. */
 const MOST_SHRINKING = 400;
+const SHRINKING_MS = 15_000;
 
 /** Loads a file, finds out how its lock is used, and searches for the schedule that breaks it. */
 export async function auditFile(
@@ -211,9 +214,11 @@ async function findingOf(
 ): Promise<Finding | null> {
   const how = { extendsItself: extending };
   const { isStopped, where } = plan;
+  const endMs = natives.cpuMs() + SHRINKING_MS;
+  const isOver = (): boolean => isStopped() || natives.cpuMs() > endMs;
   const { schedule, minimal, tried } =
     plan.replay === undefined
-      ? await shrinkForLibrary(subject, found, kind, how, { mostTried: MOST_SHRINKING, isStopped })
+      ? await shrinkForLibrary(subject, found, kind, how, { mostTried: MOST_SHRINKING, isStopped: isOver })
       : { schedule: found, minimal: true, tried: 0 };
   const played = await replayLibraries(subject, schedule, { ...how, trace: true });
   const shown = played.violations.find((it) => kindOf(it) === kind);
