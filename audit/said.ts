@@ -26,7 +26,7 @@ export interface Said {
 
 /** Whether it is a `SET` of a key that may or may not be there. */
 export function isUnconditional([verb = '', ...words]: readonly string[]): boolean {
-  return /^set$/i.test(verb) && !words.slice(2).some((it) => /^(?:nx|xx)$/i.test(it));
+  return /^set$/i.test(verb) && !words.slice(2).some((it) => /^(?:nx|xx|ifd?eq)$/i.test(it));
 }
 
 function optionAfter(words: readonly string[], name: string): number | null {
@@ -143,7 +143,7 @@ function operationOf(verb: string, meaning: Meaning, words: readonly string[]): 
   if (verb === 'set') {
     const has = (option: string): boolean => words.slice(3).some((it) => it.toLowerCase() === option);
     // What keeps its TTL extends nothing: it stores what has come of the work.
-    return has('keepttl') ? 'read-counter' : has('xx') ? 'extend' : 'acquire';
+    return has('keepttl') ? 'read-counter' : has('xx') || has('ifeq') || has('ifdeq') ? 'extend' : 'acquire';
   }
   if (['setnx'].includes(verb)) return 'acquire';
   if (TAKES_OUT.includes(verb)) return 'release';

@@ -20,6 +20,9 @@ export class Wire implements Tap {
   private readonly calls = new AsyncLocalStorage<{ trial: Trial | null; readonly process: ProcessContext | null }>();
   /** Over which connection commands go out. */
   private readonly connections = new WeakMap<object, object>();
+  valuesDiffer = false;
+  /** What each process has offered last, and for which acquisition. */
+  private readonly lastOffers = new WeakMap<ProcessContext, { readonly lock: object; readonly value: string }>();
   /** Calls of one process are told apart: their clients are connected before the first. */
   tellsApart = false;
   /** Receives how long each timer takes that a process sets, ms. */
@@ -79,6 +82,7 @@ export class Wire implements Tap {
   sent({ process, lock, node, commands, meaning }: SentCommands): void {
     const trial = this.of(process, lock);
     if (trial === null) return;
+    this.noteOffer(process, lock, meaning);
     const about = commands.find((it) => it.length > 1);
     const inMulti = commands.some(([verb = '']) => /^multi$/i.test(verb));
     for (const words of commands) {
@@ -89,6 +93,13 @@ export class Wire implements Tap {
       if (inMulti && isAdded(said)) trial.adds.add(node);
       trial.heard({ ...this.asMeant(said), inMulti }, this.connections.get(commands));
     }
+  }
+
+  private noteOffer(process: ProcessContext, lock: object | null, { operation, value }: Meaning): void {
+    if (operation !== 'acquire' || value === null || lock === null) return;
+    const last = this.lastOffers.get(process);
+    this.valuesDiffer ||= last !== undefined && last.lock !== lock && last.value !== value;
+    this.lastOffers.set(process, { lock, value });
   }
 
   isAside(words: readonly string[], meaning: Meaning, process: ProcessContext): boolean {

@@ -1,5 +1,6 @@
-import type { Command } from '../core/index.js';
+import type { Command, Token } from '../core/index.js';
 import type { SimLock, SimNode } from '../sim/index.js';
+import type { Meaning } from './redis/meaning.js';
 
 /** A command that a library sends. */
 export interface LibraryCommand extends Command {
@@ -17,4 +18,10 @@ export interface Addressed {
   readonly isInverted: boolean;
   /** The client sends them by itself. */
   readonly isGreeting: boolean;
+}
+
+/** What a library sends, as observers of messages are told. */
+export function libraryCommand({ operation, ttlMs }: Meaning, token: number, sentUs: number): LibraryCommand {
+  const asked = { operation, token: token as unknown as Token, ttlMs: Number.isFinite(ttlMs) ? ttlMs : 0 };
+  return { ...asked, attempt: 0, round: 0, counter: 0, sentUs };
 }

@@ -22,7 +22,7 @@ import {
   type SimLock,
   type TrueTime,
 } from '../sim/index.js';
-import type { Addressed } from './addressed.js';
+import { type Addressed, type LibraryCommand, libraryCommand } from './addressed.js';
 import { askerOf } from './asker.js';
 import { isGreetingSaid } from './frames.js';
 import { needsConnection, unreachable } from './net/addresses.js';
@@ -48,6 +48,9 @@ const MOST_READINGS = 100_000;
 
 /** Timers of at most this, µs, are no pause: Node makes it of a delay of 0. */
 const NO_PAUSE_US = 1_000;
+
+/** What goes out over a connection at once. */
+type Commands = readonly (readonly string[])[];
 
 const NO_VOTES: Tally = { yes: NO_NODES, no: NO_NODES, failed: NO_NODES };
 
@@ -229,7 +232,7 @@ export abstract class LibraryHost extends ClientProcess implements LibraryProces
     };
   }
 
-  private send(place: number, node: number, commands: readonly (readonly string[])[]): Sent {
+  private send(place: number, node: number, commands: Commands): Sent {
     const addressed = this.addressed(place, node, commands);
     if (addressed === null)
       return { replies: Promise.reject(new Error('no lock was asked for yet')), abandon: () => {} };
@@ -255,17 +258,20 @@ export abstract class LibraryHost extends ClientProcess implements LibraryProces
   }
 
   /** Sends commands over a connection that library code has opened itself. */
-  transmit(connection: Connection, node: number, commands: readonly (readonly string[])[]): void {
+  transmit(connection: Connection, node: number, commands: Commands): void {
     const { tap, origins } = this.session;
-    const send = (): void => this.transmitNow(connection, node, commands);
-    if (!(tap?.keeps(this, connection, commands, origins?.keep(send) ?? send) ?? false)) send();
+    let isKept = false;
+    const send = (): void => this.transmitNow(connection, node, commands, isKept);
+    isKept = tap?.keeps(this, connection, commands, origins?.keep(send) ?? send) ?? false;
+    if (!isKept) send();
   }
 
-  private transmitNow(connection: Connection, node: number, commands: readonly (readonly string[])[]): void {
+  private transmitNow(connection: Connection, node: number, commands: Commands, wasKept: boolean): void {
     const place = this.task?.list.nodes.indexOf(node) ?? -1;
     const addressed = place < 0 ? null : this.addressed(place, node, commands);
     if (addressed === null) return;
     const { lock, command, said } = addressed;
+    if (wasKept && command.operation === 'release') this.session.judge.releaseWaited(lock);
     this.noteFrame(node, said);
     const { session, context } = this;
     const segment = new Segment(connection, commands, addressed, { names: session.names, context });
@@ -273,13 +279,13 @@ export abstract class LibraryHost extends ClientProcess implements LibraryProces
   }
 
   /** An attempt or a release is over. What a library keeps for nodes that it has no connection to counts as sent, but no answer is owed. */
-  protected noteKept(lock: SimLock): void {
+  protected noteKept(lock: SimLock, token: number = lock.token): void {
     const kept = this.networkMade?.unconnected ?? NO_NODES;
-    if (lock.token !== 0) this.session.judge.keepsRelease(lock.token, kept, this.context.now);
+    if (token !== 0) this.session.judge.keepsRelease(token, kept, this.context.now);
   }
 
   /** What commands are about, for observers of messages: their lock above all. `null` before there is any. */
-  private addressed(place: number, node: number, commands: readonly (readonly string[])[]): Addressed | null {
+  private addressed(place: number, node: number, commands: Commands): Addressed | null {
     const { session } = this;
     session.learn(commands);
     session.sends(this);
@@ -300,15 +306,7 @@ export abstract class LibraryHost extends ClientProcess implements LibraryProces
     if (meaning.operation === 'acquire' && owner !== null && owner.client !== this) session.sharesToken(lock, owner);
     this.noteAcquisition(lock, meaning.operation, token, meaning.keys);
     this.asks(lock, place, meaning.operation);
-    const command = {
-      operation: meaning.operation,
-      attempt: 0,
-      round: 0,
-      token: token as unknown as Token,
-      ttlMs: Number.isFinite(meaning.ttlMs) ? meaning.ttlMs : 0,
-      counter: 0,
-      sentUs: this.context.now,
-    };
+    const command = libraryCommand(meaning, token, this.context.now);
     const said = session.origins === null ? '' : saidBy(commands, meaning);
     return { lock, command, said, at, isInverted: meaning.isInverted ?? false, isGreeting: greets };
   }
@@ -318,7 +316,8 @@ export abstract class LibraryHost extends ClientProcess implements LibraryProces
     const { names, tap } = this.session;
     if (this.task !== null && names.isMadeFor(this.task, value)) return this.task;
     const owner = value === null ? null : this.context.ownerOf(names.known(value) ?? 0);
-    const isUsedAgain = tap !== null && operation === 'acquire' && owner?.client === this && owner !== this.task;
+    const isEarlier = operation === 'acquire' && owner?.client === this && owner !== this.task;
+    const isUsedAgain = isEarlier && tap !== null && !tap.valuesDiffer;
     if (!isUsedAgain || this.task?.state.phase !== 'acquiring' || value === null) return owner;
     names.renew(value, this.task);
     return this.task;
@@ -350,6 +349,8 @@ export abstract class LibraryHost extends ClientProcess implements LibraryProces
     token: number,
     keys: readonly string[],
   ): void {
+    // Beside those that it is sent to now: a client may drop what it has kept for too long.
+    if (operation === 'release') this.noteKept(lock, token);
     if (operation === 'release' && this.isAttempt(lock, token)) Object.assign(this.stateOf(lock).votes, NO_VOTES);
     if (operation !== 'acquire' || (lock.token === token && lock.keys.length > 0)) return;
     if (lock.state.phase !== 'acquiring') return;
@@ -390,7 +391,7 @@ export abstract class LibraryHost extends ClientProcess implements LibraryProces
       votes.no = answer === 'no' ? union(votes.no, it) : without(votes.no, it);
     }
     const isAwaited = remote instanceof Segment ? isAnswer : remote.isAwaited;
-    if (isAwaited) this.session.judge.heard(command, this.context.now);
+    if (isAwaited) this.session.judge.heard(command as LibraryCommand, { node, answer }, this.context.now);
     if (isAnswer) this.answered(lock, place, answer);
     if (isAnswer) this.session.tap?.answered({ process: this, lock, node }, command.operation, answer);
     if (command.operation === 'extend' && answer === 'yes' && isAwaited) this.extensionGranted(lock, place);

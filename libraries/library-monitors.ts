@@ -10,6 +10,7 @@ import {
   type WatchedWorld,
   type World,
 } from '../sim/index.js';
+import type { LibraryCommand } from './addressed.js';
 import { Calls, type Ways } from './judges/calls.js';
 import type { ClientViolation } from './judges/failure.js';
 import { Keys } from './judges/keys.js';
@@ -23,6 +24,12 @@ const SLOW_US = 20_000;
 interface Machines extends Ways {
   nodeDied(node: number, power: boolean): void;
   nodeIsBack(node: number): void;
+}
+
+/** What a node has answered. */
+interface Reply {
+  readonly node: number;
+  readonly answer: Answer;
 }
 
 /** What is judged of clients besides what monitors judge. */
@@ -66,8 +73,11 @@ export class LibraryMonitors extends Monitors {
   }
 
   /** A process hears the answer of a node. */
-  heard(command: Command, now: TrueTime): void {
+  heard(command: LibraryCommand, { node, answer }: Reply, now: TrueTime): void {
     this.judges.calls.heard(command, now);
+    // A client may have stopped waiting for one that comes later.
+    const isRefused = command.operation === 'release' && answer === 'error' && now - command.sentUs <= SLOW_US;
+    if (isRefused) this.judges.keys.refused(node, command, now);
   }
 
   /** The nodes that have owed a process an answer for long; whether all of them, and no majority, are out of order. */
@@ -123,6 +133,11 @@ export class LibraryMonitors extends Monitors {
   /** A client keeps the release of a token for nodes that it has no connection to. */
   keepsRelease(token: number, nodes: NodeSet, now: TrueTime): void {
     this.judges.keys.releaseKept(token, nodes, now);
+  }
+
+  /** A release was kept back from its nodes: what answers it late may come after the client has given it up. */
+  releaseWaited(lock: SimLock): void {
+    this.judges.keys.releasedLate.add(lock);
   }
 
   givesBack(lock: SimLock, now: TrueTime): void {

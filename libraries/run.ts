@@ -157,7 +157,7 @@ class Running {
     session.active = null;
     last?.settle();
     while (world.events < MOST_EVENTS && world.advance()) {
-      if (world.events === MOST_EVENTS / 2) this.halfUs = world.now;
+      if (world.events >= MOST_EVENTS / 2) this.halfUs = Math.min(this.halfUs, world.now);
       if (session.active !== null) return true;
     }
     if (session.refusal !== null) throw session.refusal;

@@ -21,6 +21,8 @@ export interface SentCommands extends Asked {
 export interface Tap {
   /** Whether a command that sets a key is about another one than that of the lock. Default: none is. */
   isAside?(words: readonly string[], meaning: Meaning, process: ProcessContext): boolean;
+  /** Whether acquisitions offer a value of their own each: one that is offered again is then sent late, or once more. */
+  readonly valuesDiffer: boolean;
   /** A process sets a timer. */
   timer?(process: ProcessContext, delayMs: number): void;
   /** Commands leave a process. */

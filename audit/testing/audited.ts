@@ -2,6 +2,7 @@ import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { auditFile } from '../audit.js';
+import type { FoundBefore } from '../result.js';
 
 /** The processor time of a search, ms. */
 const BUDGET_MS = 20_000;
@@ -19,11 +20,17 @@ interface Audited {
  *
  * @param runs - Of a search. Default: none, so that plain use alone is seen.
  * @param name - Of the file. Default `lock.ts`.
+ * @param replay - A schedule to run in the place of a search.
  */
-export async function audited(text: string, runs: number = 0, name: string = 'lock.ts'): Promise<Audited> {
+export async function audited(
+  text: string,
+  runs: number = 0,
+  name: string = 'lock.ts',
+  replay?: FoundBefore,
+): Promise<Audited> {
   const path = join(mkdtempSync(join(tmpdir(), 'lockstep-audit-')), name);
   writeFileSync(path, text);
-  const { findings, understood } = await auditFile({ path, runs, seed: '', budgetMs: BUDGET_MS }, () => {});
+  const { findings, understood } = await auditFile({ path, runs, seed: '', budgetMs: BUDGET_MS, replay }, () => {});
   return {
     ids: findings.map(({ id }) => id),
     findings: findings.map(({ sentence }) => sentence),

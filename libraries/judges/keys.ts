@@ -44,6 +44,8 @@ export class Keys {
   readonly violations: ClientViolation[] = [];
   /** Locks whose work has thrown. */
   readonly threw: Set<SimLock> = new Set();
+  /** Locks whose release waited for longer than a client may wait for its answer. */
+  readonly releasedLate: Set<SimLock> = new Set();
   private readonly kept: Map<number, Kept>[];
   /** By token, then by node. */
   private readonly dealings: ((Dealings | undefined)[] | undefined)[] = [];
@@ -82,9 +84,21 @@ export class Keys {
   executed(node: number, { operation, token }: Command, answer: Answer, now: TrueTime): void {
     this.executing = null;
     if (operation !== 'release') return;
-    // A node that is in order answers with an error to what is wrong by itself.
-    if (answer === 'error' && !this.quiet.isInOrder(node, now)) return;
-    const dealings = this.dealingsOf(token as number, node);
+    if (answer !== 'error') this.released(token as number, node, now);
+  }
+
+  /**
+   * A process hears soon that a node has refused its release: that is wrong by itself, or a script that the node does not
+   * have, which a client that still waits sends whole.
+   */
+  refused(node: number, { token }: Command, now: TrueTime): void {
+    const owner = this.world.ownerOf(token as number);
+    const hasWaited = owner !== null && this.releasedLate.has(owner);
+    if (!hasWaited && this.quiet.isInOrder(node, now)) this.released(token as number, node, now);
+  }
+
+  private released(token: number, node: number, now: TrueTime): void {
+    const dealings = this.dealingsOf(token, node);
     dealings.releaseDoneUs = now;
     dealings.isReleaseDone = true;
   }

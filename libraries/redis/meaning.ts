@@ -64,6 +64,9 @@ export function meaningOf(args: readonly string[], scripts: Scripts): Meaning {
   }
 }
 
+/** Options by which `SET` sets only a key that is there. */
+const ONLY_OLD: readonly string[] = ['xx', 'ifeq', 'ifdeq'];
+
 /** Of options that are there twice, the first counts. */
 function ofSet(key: string, value: string, args: readonly string[]): Meaning {
   let [px, ex, isOld, isNew, gets] = [0, 0, false, false, false];
@@ -71,7 +74,7 @@ function ofSet(key: string, value: string, args: readonly string[]): Meaning {
     const word = args[place]?.toLowerCase();
     if (word === 'px') px = place;
     else if (word === 'ex') ex = place;
-    else if (word === 'xx') isOld = true;
+    else if (word !== undefined && ONLY_OLD.includes(word)) isOld = true;
     else if (word === 'nx') isNew = true;
     else if (word === 'get') gets = true;
   }

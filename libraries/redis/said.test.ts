@@ -68,6 +68,7 @@ test('of options of SET that are there twice, the first counts', () => {
   };
   expect(ofSet('PX', '4000', 'px', '5', 'nx')).toEqual(['acquire', 4000]);
   expect(ofSet('ex', '4', 'XX')).toEqual(['extend', 4000]);
+  expect(ofSet('IFEQ', 'f00', 'PX', '4000')).toEqual(['extend', 4000]);
   expect(ofSet()).toEqual(['acquire', 0]);
 });
 
