@@ -193,9 +193,10 @@ export function lastGone(
   );
 }
 
-/** When a key was given its TTL: true time of request and reply, µs; and that TTL, µs. */
+/** When a key was given its TTL: true time of request, execution and reply, µs; and that TTL, µs. */
 interface Given {
   readonly sentUs: number;
+  readonly doneUs: number;
   readonly answeredUs: number;
   readonly ttlUs: number;
 }
@@ -214,7 +215,18 @@ function lastTtlOf({ process, seq, atUs, detail }: TraceEvent, trace: readonly T
   const answer = trace.find(({ kind, cause }) => kind === 'reply' && trace[cause]?.cause === done?.seq);
   if (done === undefined || sent === undefined || answer === undefined) return null;
   const saidMs = Number(done.detail.ttlMs);
-  return { sentUs: sent.atUs, answeredUs: answer.atUs, ttlUs: saidMs > 0 ? saidMs * 1000 : atUs - done.atUs };
+  return {
+    sentUs: sent.atUs,
+    doneUs: done.atUs,
+    answeredUs: answer.atUs,
+    ttlUs: saidMs > 0 ? saidMs * 1000 : atUs - done.atUs,
+  };
+}
+
+/** Whether who acquires has removed what was over by then: the place of a holder in a sorted set. */
+function isLapsed(gone: TraceEvent, by: TraceEvent, trace: readonly TraceEvent[]): boolean {
+  const given = by.detail.operation === 'acquire' ? lastTtlOf(gone, trace) : null;
+  return given !== null && gone.atUs - given.doneUs >= given.ttlUs;
 }
 
 /** When a belief by the clock ended, after its key had expired, µs; `null` for a belief without an end. */
@@ -330,7 +342,8 @@ export function causeOf(
   if (kind === 'belief' && isWithoutKey(before, clients)) return WITHOUT_KEY;
   const foreign = foreignDeletion(before);
   const gone = lastGone(run.trace, atUs, clients);
-  if (foreign !== undefined && (gone?.detail.how === 'deleted' || gone?.detail.how === 'overwritten')) {
+  const isOver = foreign !== undefined && isLapsed(foreign.gone, foreign.by, before);
+  if (foreign !== undefined && !isOver && (gone?.detail.how === 'deleted' || gone?.detail.how === 'overwritten')) {
     if (foreign.gone.detail.how === 'overwritten' || gone.detail.how === 'overwritten')
       return String(foreign.by.detail.said).startsWith('MULTI;') ? WATCH_LOST : overwrites(foreign.by, before);
     const by = String(foreign.by.detail.client);
@@ -338,8 +351,9 @@ export function causeOf(
     const itsOwn = lastGone(run.trace, atUs, [by]);
     return itsOwn?.detail.how === 'expired' ? DELETES_LATE : DELETES_OTHERS;
   }
-  if (gone?.detail.how === 'deleted') return ownDeletion(gone, run.trace);
-  if (gone?.detail.how !== 'expired') return null;
+  if (gone?.detail.how === 'deleted' && !isOver) return ownDeletion(gone, run.trace);
+  if (gone?.detail.how !== 'expired' && !isOver) return null;
+  if (gone === undefined) return null;
   if (cluster.clocks.some(({ ratePpm }) => ratePpm !== 0)) return NO_DRIFT;
   const late = cluster.nodes === 1 ? lateEndOf(gone, run.trace) : null;
   return late ?? (atUs - gone.atUs <= timeOfCommands(gone, before) ? TOO_LONG : HOLDS_ON);

@@ -30,3 +30,8 @@ it('finds a lock in the same schedule that never sends a release to the last nod
   );
   expect((await audited(text, 1, 'lock.ts', replay)).ids).toEqual(['leaves-key']);
 });
+
+it('does not say of who waits for a message that it asks for the lock', async () => {
+  const plan = { path: pathOf('twenty-third/invoice-consumer.ts'), runs: 6, seed: 'audit', budgetMs: 60_000 };
+  await expect(auditFile(plan, () => {})).resolves.toMatchObject({ findings: [] });
+});

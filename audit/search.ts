@@ -112,14 +112,20 @@ function isAfterPause({ clients, atUs }: Violation, schedule: Schedule): boolean
 const LOOKS_AT_SIGNAL = /\bsignal\.(?:aborted|throwIfAborted)\b/i;
 
 /** What is not held against a lock. */
-function excuseFor({ program }: Bench, { plan }: Understood): (violation: Violation, run: DrawnLibraryRun) => boolean {
+function excuseFor(
+  { program, stored }: Bench,
+  { plan }: Understood,
+): (violation: Violation, run: DrawnLibraryRun) => boolean {
   const reads = plan.shared !== undefined;
   // `using` of redlock hands its work a signal, and the first extension aborts that: after a pause before the work as after one in it.
   const usesUsing = redlockIn(program.texts) !== undefined && program.texts.some((it) => /\.using\(/.test(it));
   const isTold = plan.use === 'handler' && usesUsing;
   const looks = program.texts.some((it) => LOOKS_AT_SIGNAL.test(it));
+  const takesMessages = stored.some(([verb = '']) => verb === 'RPUSH' || verb === 'XADD');
   return (it, run) =>
     isOfEnded(it, run) ||
+    // Who waits for a message that another process has taken does not ask for the lock.
+    (takesMessages && kindOf(it) === 'unavailable') ||
     (reads && isOfReader(it)) ||
     // When a script ends is not known: it may still be waiting for a node.
     (plan.use === 'script' && kindOf(it) === 'leak') ||
