@@ -40,6 +40,7 @@ import { understoodIn } from './telling.js';
 import { type FoundLock, understand } from './understand.js';
 import { FIRST_TTL_MS } from './units.js';
 import { calls } from './unknown.js';
+import { userDefects } from './users.js';
 import { Wire } from './wire.js';
 
 /** What an audit tells as it goes on. */
@@ -119,7 +120,8 @@ async function audited(plan: AuditPlan, tell: Tell, isStopped: () => boolean): P
   const findings: Finding[] = [];
   const { how, hosts, seen } = found;
   const subject = { bench, hosts, how, alone: seen.alone, ttlMs: how.fixedTtlMs ?? FIRST_TTL_MS };
-  const all = defectsOf(found);
+  const ofUse = plan.replay === undefined && !isStopped() ? await userDefects(bench, found, plan) : [];
+  const all = [...defectsOf(found), ...ofUse];
   const mayFail = searched.failing.length > 0 || all.length > 0;
   const harmless = await harmlessIn(subject, mayFail);
   const defects = all.filter(({ id }) => !harmless.includes(id));

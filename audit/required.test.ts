@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { argumentsIn, requiredTypes } from './required.js';
+import { argumentsIn, requiredIn, requiredTypes } from './required.js';
 
 const of = (...texts: readonly string[]): Record<string, unknown> => Object.fromEntries(requiredTypes(texts));
 
@@ -63,4 +63,11 @@ it('gives a script arguments of the forms that it asks for', () => {
 it('requires one text of what has to be equal', () => {
   expect(of("if (show.domeId !== domeId) throw new Error('other');")).toEqual({ domeId: 'string' });
   expect(of('if (row.amount !== expected) return;')).toEqual({});
+});
+
+it('requires two arguments to differ that are compared, and nothing of one that is compared with a text', () => {
+  const unequal = (text: string): string[] => [...requiredIn([text]).unequal];
+  expect(unequal("function pay(from, to) { if (from === to) throw new Error('same'); }")).toEqual(['to']);
+  expect(unequal("async function take() { return (await ask()).reply === 'OK' ? 1 : null; }")).toEqual([]);
+  expect(unequal("function take(reply) { if (reply === 'OK') return; }")).toEqual([]);
 });

@@ -184,8 +184,9 @@ function needs(node: SyntaxNode, isTrue: boolean, required: Required): void {
       required.absent.add('length');
     const isEqual = /^===?$/.test(String(operator));
     const [name, state] = [lastIn(left), textIn(right)];
+    const other = pathOf(right);
     if (isEqual === isTrue && /^[!=]==?$/.test(String(operator))) noteEqual(left, right, required);
-    else if (isEqual && pathOf(left) !== null) required.unequal.add(pathOf(right) ?? '');
+    else if (isEqual && pathOf(left) !== null && other !== null) required.unequal.add(other);
     if (name === null || state === null || isEqual !== isTrue || !/^[!=]==?$/.test(String(operator))) return;
     if (IS_STATE.test(name)) required.states.set(name, (required.states.get(name) ?? new Set()).add(state));
   } else if (type === 'CallExpression' && isTrue) notePattern(node, required);

@@ -185,6 +185,7 @@ export async function searchAudit(
   });
   // What is sent for the first time within a run would make the next one another.
   const made = { ...factory, admits: how.admits, scripts: new Map([...bench.scripts, ...factory.scripts]) };
+  bench.wire.knowValues();
   if (limits.replay !== undefined) return playedAgain(made, limits.replay);
   const streams = new RandomStreams(limits.seed);
   const troubleOf = troublesFor(how);

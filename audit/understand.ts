@@ -37,6 +37,8 @@ export interface FoundLock {
   readonly how: Understood;
   readonly hosts: Hosts;
   readonly seen: Seen;
+  /** All ways that were found to use the file. */
+  readonly plans: readonly Plan[];
 }
 
 const MOST_PLANS = 16;
@@ -106,7 +108,7 @@ async function withOthers(bench: Bench, found: FoundLock, plans: readonly Plan[]
   });
   // What is only looked for before the lock is not read again either.
   const isSaid = ({ id }: Defect): boolean => id === STALE_READ.id && shown.some((it) => it.id === LOOKS_BEFORE.id);
-  return { ...found, seen: { ...found.seen, shown: [...shown, ...others.filter((it) => !isSaid(it))] } };
+  return { ...found, plans, seen: { ...found.seen, shown: [...shown, ...others.filter((it) => !isSaid(it))] } };
 }
 
 /** Whether a function that does its own work stores a value for others in passing: it asks for nothing, and frees nothing. */
@@ -123,7 +125,7 @@ function isLeftToOthers({ plan, releases }: Understood, plans: readonly Plan[]):
 }
 
 /** Uses a lock in one of the ways, or where that fails once it has been opened; `null` where that is none. */
-async function tried(bench: Bench, { open, ...plan }: Plan, hints: Hints): Promise<FoundLock | null> {
+export async function tried(bench: Bench, { open, ...plan }: Plan, hints: Hints): Promise<FoundLock | null> {
   if (!open) return triedOnce(bench, plan, hints);
   let problem: unknown = null;
   const found = await triedOnce(bench, plan, hints).catch((error: unknown) => {
@@ -261,10 +263,10 @@ async function triedWith(
     campaigns,
     refusal: plan.use === 'pair' && !isVoid ? await refusalFor(bench, narrowed, how) : null,
   };
-  const found = { hosts: narrowed, ...(await examine(bench, narrowed, known, again)) };
+  const found = { hosts: narrowed, plans: [plan], ...(await examine(bench, narrowed, known, again)) };
   if (!isVoid || campaigns || !asksOn(found.seen.both[1])) return found;
   if (!saysWhether(known)) throw new NotGivenError(nameOfPlan(plan), UNSAID);
-  return { hosts: narrowed, ...(await examine(bench, narrowed, { ...known, campaigns: true }, again)) };
+  return { ...found, ...(await examine(bench, narrowed, { ...known, campaigns: true }, again)) };
 }
 
 /** How many nodes were asked for the lock, or told that it is free: who has a majority need ask no more of them. */

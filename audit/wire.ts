@@ -21,8 +21,9 @@ export class Wire implements Tap {
   /** Over which connection commands go out. */
   private readonly connections = new WeakMap<object, object>();
   valuesDiffer = false;
-  /** What each process has offered last, and for which acquisition. */
-  private readonly lastOffers = new WeakMap<ProcessContext, { readonly lock: object; readonly value: string }>();
+  /** Each value that a process has offered, and for which acquisition last; `null` where no more is noted. */
+  private offers: WeakMap<ProcessContext, Map<string, object>> | null = new WeakMap();
+  private readonly uses = { again: false, own: false };
   /** Calls of one process are told apart: their clients are connected before the first. */
   tellsApart = false;
   /** Receives how long each timer takes that a process sets, ms. */
@@ -96,10 +97,19 @@ export class Wire implements Tap {
   }
 
   private noteOffer(process: ProcessContext, lock: object | null, { operation, value }: Meaning): void {
-    if (operation !== 'acquire' || value === null || lock === null) return;
-    const last = this.lastOffers.get(process);
-    this.valuesDiffer ||= last !== undefined && last.lock !== lock && last.value !== value;
-    this.lastOffers.set(process, { lock, value });
+    if (this.offers === null || operation !== 'acquire' || value === null || lock === null) return;
+    const own = this.offers.get(process) ?? new Map<string, object>();
+    this.offers.set(process, own);
+    const earlier = own.get(value);
+    if (earlier !== undefined && earlier !== lock) this.uses.again = true;
+    if (earlier === undefined && [...own.values()].some((it) => it !== lock)) this.uses.own = true;
+    own.set(value, lock);
+  }
+
+  /** Rehearsals are over: what they have shown of values is known from now on. */
+  knowValues(): void {
+    this.offers = null;
+    this.valuesDiffer = this.uses.own && !this.uses.again;
   }
 
   isAside(words: readonly string[], meaning: Meaning, process: ProcessContext): boolean {

@@ -1,0 +1,66 @@
+import { UnsupportedClient } from '../libraries/session.js';
+import { InputError } from '../scenarios/input-error.js';
+import type { Defect } from './defect.js';
+import { defectsOf } from './diagnosis.js';
+import type { Bench } from './load.js';
+import { type Plan, takerIn, whereOf } from './plan.js';
+import { NotGivenError, OptimisticError } from './refusal.js';
+import type { Hints } from './result.js';
+import { type FoundLock, tried } from './understand.js';
+
+/* What the functions of a file do that run work under its lock: the lock may be right, and its use wrong. */
+
+/** Each takes a few seconds. */
+const MOST_USERS = 2;
+
+/** What a function does under a lock that another one takes for it. */
+const OF_WORK: readonly string[] = [
+  'done-before-guard',
+  'drops-busy',
+  'forgets-done',
+  'guard-released',
+  'looks-before-lock',
+  'marks-undone',
+  'reads-before-lock',
+  'releases-early',
+  'released-before-commit',
+  'work-outlasts-ttl',
+];
+
+/** The functions that call the one that runs work under the lock. */
+function usersOf({ program }: Bench, { how: { plan }, plans }: FoundLock): readonly Plan[] {
+  if (plan.use !== 'with') return [];
+  const calls = new RegExp(`\\b${takerIn(plan)}\\s*(?:<[^()]*>)?\\(`);
+  const isUser = (it: Plan): boolean =>
+    takerIn(it) !== takerIn(plan) && program.shapes.some(({ name, text }) => name === takerIn(it) && calls.test(text));
+  const users = plans.filter(isUser).map((it): Plan => ({ ...it, use: 'handler' }));
+  return users.filter((it, i) => users.findIndex((other) => takerIn(other) === takerIn(it)) === i).slice(0, MOST_USERS);
+}
+
+/** What is wrong with the work that functions of a file do under its lock. */
+export async function userDefects(bench: Bench, found: FoundLock, hints: Hints): Promise<readonly Defect[]> {
+  const { stored, finds, passed, readyAfterUs, wire } = bench;
+  const { counts, setsBefore, valuesDiffer } = wire;
+  const defects: Defect[] = [];
+  try {
+    for (const plan of usersOf(bench, found)) {
+      Object.assign(wire, { counts: false, setsBefore: false, valuesDiffer: false });
+      const user = await tried(bench, plan, hints).catch(toNothing);
+      const where = whereOf(bench.program, plan);
+      for (const it of user === null ? [] : defectsOf(user))
+        if (OF_WORK.includes(it.id) && it.isShown && !defects.some(({ id }) => id === it.id))
+          defects.push({ where, ...it });
+    }
+  } finally {
+    Object.assign(bench, { stored, finds, passed, readyAfterUs });
+    Object.assign(wire, { counts, setsBefore, valuesDiffer });
+  }
+  return defects;
+}
+
+/** A function that cannot be used by itself says nothing of the lock. */
+function toNothing(error: unknown): null {
+  const isOfUse = [InputError, NotGivenError, OptimisticError, UnsupportedClient].some((it) => error instanceof it);
+  if (isOfUse) return null;
+  throw error;
+}
