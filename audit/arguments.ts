@@ -7,7 +7,7 @@ import type { Parameter } from './parameter.js';
 import { IS_BODY, partlyKnown } from './partly-known.js';
 import { makersOf } from './response.js';
 import { hasClient, isAddress, isId, isListType, namesResource, type Role, roleOf, saysTtl } from './roles.js';
-import { teller, tellsTerm } from './terms.js';
+import { dutyIn, teller, tellsTerm } from './terms.js';
 import { unitIn } from './units.js';
 import { calls, elements, QUIET, requiredValue, unknownValue } from './unknown.js';
 import { SECRET } from './uses.js';
@@ -152,7 +152,7 @@ function argumentFor(parameter: Parameter, given: Given, isRelease: boolean): un
       if (given.held !== undefined) return tokenIn(given.held, given.token);
       return needed(given.token);
     case 'work': {
-      const work = given.work ?? needed(unknownValue({}, 'a', name));
+      const work = given.work ?? needed(dutyIn(unknownValue({}, 'a', name), given));
       return work !== undefined && isListType(parameter.type) ? [work] : work;
     }
     case 'signal':
@@ -176,7 +176,7 @@ function argumentFor(parameter: Parameter, given: Given, isRelease: boolean): un
       // What only the release is handed is what was acquired.
       if (isRelease && typeof given.held !== 'boolean' && given.named?.includes(name) !== true)
         return needed(given.held ?? unknownFor(parameter));
-      return needed(unknownFor(parameter));
+      return needed(dutyIn(unknownFor(parameter), given));
     case 'logger':
       return parameter.isFunction && tellsTerm(name) ? teller(name, given.terms) : needed(QUIET);
     case 'delay':

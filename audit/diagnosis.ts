@@ -204,7 +204,7 @@ function errorDefects({ how, seen }: Pick<FoundLock, 'how' | 'seen'>): Defect[] 
 
 function valueDefects(
   { trial }: Commands,
-  { both, sameValue, deletesNext }: FoundLock['seen'],
+  { both, sameValue, deletesNext, textOf }: FoundLock['seen'],
   releases: boolean,
 ): Defect[] {
   const [one, two] = both;
@@ -220,7 +220,7 @@ function valueDefects(
       },
     ];
   if (sameValue === null || !releases) return [];
-  return [{ ...valueOfProcess(sameValue), isShown: deletesNext }];
+  return [{ ...valueOfProcess(sameValue, trial.sent.map(textOf).join(' ')), isShown: deletesNext }];
 }
 
 function failoverDefects({ lostInFailover }: FoundLock['seen']): Defect[] {

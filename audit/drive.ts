@@ -11,12 +11,12 @@ import { exportsOf, insideOf } from './evaluation.js';
 import { formed } from './forms.js';
 import type { Given } from './given.js';
 import { answerOf, beliefOf, comparedBeliefOf, type HeldByFile, isLike, isRefusal, releaserIn } from './held.js';
-import { type Bench, beginIn, follow, type Loaded, loadIn, methodOf } from './load.js';
+import { type Bench, beginIn, follow, type Loaded, later, loadIn, methodOf } from './load.js';
 import { getsLock, stopped } from './own-work.js';
 import { type Plan, type Step, saysWhether, takerIn, type Understood } from './plan.js';
 import { answered, noteStatus, responseOf } from './response.js';
 import { isResponse, namesResource, roleOf } from './roles.js';
-import { listenTo, Terms } from './terms.js';
+import { CAMPAIGNS, listenTo, Terms } from './terms.js';
 import { type Trial, usable } from './trial.js';
 import { calls } from './unknown.js';
 import { enter } from './work.js';
@@ -31,10 +31,6 @@ const CONNECTING_MS = 100;
 
 /** A file that does its work as it is loaded has this long for it, ms of simulated time. */
 const SCRIPT_MS = 15_000;
-
-function later(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
-}
 
 /**
  * Makes the lock of a file, as `plan` says that it is used.
@@ -144,6 +140,7 @@ class LockUser {
       isBare: how.isBare,
       reads: plan.reads === true,
       worksItself,
+      leads: plan.use === 'pair' && CAMPAIGNS.test(plan.take),
       ...(plan.differs === undefined ? {} : { differs: plan.differs }),
       ...(plan.swaps === undefined ? {} : { swaps: plan.swaps }),
     };

@@ -54,6 +54,8 @@ export interface Given {
   readonly swaps?: ReadonlyMap<string, string>;
   /** Arguments, and properties of these, that have to be another thing than one before them. */
   readonly others?: ReadonlySet<string>;
+  /** It begins to campaign, and runs what it was made with for as long as it leads. */
+  readonly leads?: boolean;
   /** What a leader tells of its terms, and a lock of its end. */
   readonly terms?: Terms;
   /** Receives the names of all that have a value of this kind. */

@@ -95,6 +95,11 @@ export function forgetHooks(owner: ProcessContext): void {
 /** What is kept for later by a route: `post /seats`. */
 const IS_ROUTE = /^(?:get|post|put|patch|delete|all|route)(?: |$)/;
 
+/** Whether what was kept for later handles requests, by its name. */
+export function isRoute(name: string): boolean {
+  return IS_ROUTE.test(name);
+}
+
 /**
  * The handlers that a process has handed over, with the hooks around them; where it has hooks alone, one whose work goes on between
  * these.

@@ -18,7 +18,7 @@ export interface Overtaken {
 const BEGINS_ELECTION =
   /^(?:start|begin|run|join|launch|init|boot|campaign|participate|enable|elect|listen)(?![a-z])|^on(?:Module|Application)(?:Init|Bootstrap)$/;
 /** What campaigns again and again. */
-const REPEATS = /\bset(?:Interval|Timeout)\s*\(/;
+const REPEATS = /\bset(?:Interval|Timeout)\s*\(|\bwhile\s*\(/;
 
 /** The first leader is paused so many TTLs after the beginning, and is back after so many; it is looked at until so many have passed. */
 const PAUSED = 0.6;
@@ -38,8 +38,9 @@ export async function overtakenOf({ bench, hosts, how }: Runnable): Promise<Over
   for (const plan of electionsIn({ bench, how })) {
     const [atUs = 0, backUs = 0] = [PAUSED, BACK].map((share) => Math.round(share * ttlMs * 1000));
     const paused: Fault = { kind: 'pause', process: 'c1', atUs, forUs: backUs - atUs };
-    // What does its work by itself is not told to stop.
-    const holdMs = how.campaigns ? END * ttlMs : 1;
+    const isItself = !how.campaigns && plan.take === how.plan.take;
+    // What does its work by itself is not told to stop, but for what campaigns until then.
+    const holdMs = how.campaigns || isItself ? END * ttlMs : 1;
     const uses = [[use(10, ttlMs, holdMs)], [use(ttlMs / 5, ttlMs, holdMs)]];
     const schedule = calm(1, uses, (END * ttlMs + REST_MS) * 1000);
     const worked: Record<string, number[]> = { c1: [], c2: [] };
@@ -60,7 +61,8 @@ export async function overtakenOf({ bench, hosts, how }: Runnable): Promise<Over
     if (any !== undefined) return { ...none, renewsAny: any.verb.toUpperCase() };
     // Until its next renewal it cannot know.
     const isLater = (atMs: number): boolean => atMs > backMs + ttlMs && atMs < endMs;
-    const worksOn = ['c1', 'c2'].every((name) => worked[name]?.some(isLater));
+    // What campaigns again calls what it needs for that.
+    const worksOn = !isItself && ['c1', 'c2'].every((name) => worked[name]?.some(isLater));
     const leadsOn = how.campaigns && how.sign?.isKept !== true && first.believes;
     if (worksOn || leadsOn) return { ...none, ignoresRefusal: true };
   }
@@ -74,9 +76,7 @@ function electionsIn({ bench, how }: Pick<Runnable, 'bench' | 'how'>): readonly 
   if (plan.use !== 'handler') return [];
   const { shapes } = bench.program;
   const { className = null } = shapes.find(({ name, className: of }) => name === plan.take && of !== null) ?? {};
-  const begin = shapes.filter(
-    (it) => it.className === className && BEGINS_ELECTION.test(it.name) && it.name !== plan.take,
-  );
+  const begin = shapes.filter((it) => it.className === className && BEGINS_ELECTION.test(it.name));
   return begin.map(({ name }) => ({ ...plan, take: name }));
 }
 

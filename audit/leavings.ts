@@ -3,6 +3,7 @@ import type { Fault, LockPlan, Schedule } from '../scenarios/index.js';
 import { isWork } from './called.js';
 import { isOwnWork } from './cases.js';
 import type { Defect } from './defect.js';
+import { isRoute } from './hooks.js';
 import type { Hosts } from './hosts.js';
 import { type Bench, textIn } from './load.js';
 import { takerIn, type Understood } from './plan.js';
@@ -177,7 +178,8 @@ async function losesFailed(subject: Subject): Promise<readonly Defect[]> {
   const isSkipped = all[0]?.releaseError != null && all[1]?.error === null && !hasWorked(again, begun);
   if (isSkipped && other != null && hasWorked(other, begun) && isRetried(subject)) return [LOSES_JOB];
   // Its first step may only look.
-  const isFailed = (failed.status ?? 0) >= 500 && other?.works.some(isWork) === true;
+  const isThrown = all[0]?.releaseError != null && isRoute(takerIn(how.plan));
+  const isFailed = (failed.status ?? (isThrown ? FAILED : 0)) >= FAILED && other?.works.some(isWork) === true;
   return isFailed && hasSucceeded(again) && !again.calls.some(isWork) ? [LOSES_FAILED] : [];
 }
 
@@ -315,6 +317,9 @@ function markedUndone([failed, again, other]: readonly (Attempt | undefined)[]):
 function hasSucceeded({ status }: Trial): boolean {
   return status !== null && status >= 200 && status < 300;
 }
+
+/** The status by which a web framework answers a request whose handler throws. */
+const FAILED = 500;
 
 /** A request that has failed is sent again after this, ms. */
 const AGAIN_MS = 60_000;

@@ -271,3 +271,8 @@ export function makeFor(loaded: Loaded, given: Given): Make {
     return kind === 'new' ? constructed(value, values, given) : madeBy(() => value.apply(owner, values), isUnknown);
   };
 }
+
+/** After so many ms of simulated time. */
+export function later(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}

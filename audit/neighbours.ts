@@ -90,13 +90,19 @@ const SPLIT =
 const ADDRESSES = [0, 1, 2].map(addressOf);
 const SERVERS = `[${ADDRESSES.map(({ url }) => `'${url}'`).join(', ')}]`;
 
-/** The text of each list of servers of which a file makes clients, by its name. */
-function serverLists(text: string): ReadonlyMap<string, string> {
+/**
+ * The text of each list of servers of which a file makes clients, by its name.
+ *
+ * @param settings - Names of settings, which may be handed on under other names.
+ */
+function serverLists(text: string, settings: readonly string[]): ReadonlyMap<string, string> {
   const isList = ([, name = '']: readonly string[]): boolean => LISTS_SERVERS.test(name);
   const lists = [...text.matchAll(MAKES_CLIENTS)].filter(isList);
   const splits = [...text.matchAll(SPLIT)].filter((it) => isList(it) || IS_SERVER.test(it[1] ?? ''));
   const places = placesFor([{ text }], ADDRESSES);
+  const handed = lists.length > 0 ? settings.filter((it) => LISTS_SERVERS.test(it)) : [];
   return new Map([
+    ...handed.map((it) => [it, SERVERS] as const),
     ...lists.map(([, name = '']) => [name, SERVERS] as const),
     ...splits.map(([, name = '', , , between = ',']) => [name, `'${places.join(between)}'`] as const),
   ]);
@@ -179,7 +185,7 @@ export function settingsFile(request: string, text: string): string | null {
   const read = new Map(
     [...names, ...(whole === '' ? [] : [whole])].map((it) => [it, readFrom(it).filter((path) => path !== '')]),
   );
-  const lists = serverLists(text);
+  const lists = serverLists(text, [...read.values()].flat().map(lastOf));
   const isUnknown = (path: string): boolean => isNeeded(path) && !lists.has(lastOf(path)) && !hasDefault(text, path);
   const all = [...read].flatMap(([name, paths]) => [name, ...paths.map((path) => `${name}.${path}`)]);
   if (all.some(isUnknown)) return null;

@@ -11,6 +11,7 @@ import { MOST_NODES, reasonOf } from './refusal.js';
 import { calm, factoryFor, use } from './rehearsal.js';
 import type { Hints } from './result.js';
 import { MAKING_MS, openersIn, Surface } from './surface.js';
+import { CAMPAIGNS } from './terms.js';
 import { FIRST_TTL_MS } from './units.js';
 
 /* The ways in which a file can be used: by what it exports, what it has handed over for later, what is inside it, or by loading it. */
@@ -45,9 +46,11 @@ export async function plansIn(bench: Bench, hosts: Hosts, isBegun: boolean): Pro
         await add(exportsOf(loaded.exports), 'export');
         await add(new Map(Object.entries(keptOf(loaded.exports))), 'inside');
         if (exportsOf(loaded.exports).size === 0) plans.push(SCRIPT);
+        const exported = plans.length;
         await add(new Map(Object.entries(insideOf(loaded.exports))), 'inside');
         if (bench.program.texts.some((it) => BEGINS_CONNECTED.test(it))) plans.unshift(SCRIPT);
-        else if (plans.some((it) => callsItself(bench.program, it))) plans.push(SCRIPT);
+        // What is inside may be a part of what it has begun.
+        else if (plans.some((it) => callsItself(bench.program, it))) plans.splice(exported, 0, SCRIPT);
       } catch (error) {
         problem = error;
       }
@@ -75,11 +78,26 @@ export async function plansIn(bench: Bench, hosts: Hosts, isBegun: boolean): Pro
   });
 }
 
-/** Whether a file calls by itself what does work of its own: `election.run()`. Another object of that class would do that beside it. */
-function callsItself({ texts }: Program, { use, path, take }: Plan): boolean {
-  if (use !== 'handler' || !path.some(({ kind }) => kind === 'new')) return false;
-  const begins = new RegExp(`^(?:(?:await|void)\\s+)?[\\w.]+\\.${take}\\(`, 'm');
-  return texts.some((it) => begins.test(it));
+/**
+ * Whether a file calls by itself what does work of its own: `election.run()`. Another object of that class would do that beside it; so would
+ * a private method of the object that it has called.
+ */
+function callsItself(program: Program, plan: Plan): boolean {
+  const { use, path, take } = plan;
+  if (use !== 'handler' && !(use === 'pair' && CAMPAIGNS.test(take))) return false;
+  const calls = (what: string): boolean => {
+    const begins = new RegExp(`^(?:(?:await|void)\\s+)?${what}\\(`, 'm');
+    return program.texts.some((it) => begins.test(it));
+  };
+  const made = path.find(({ kind }) => kind === 'new');
+  if (made !== undefined && calls(`[\\w.]+\\.${take}`)) return true;
+  if (take === '' || !isPrivate(program, plan)) return false;
+  const makes = new RegExp(`\\b(\\w+)\\s*=\\s*new ${made?.name}\\(`);
+  const objects =
+    made === undefined
+      ? path.slice(-1).map(({ name }) => name)
+      : program.texts.flatMap((it) => makes.exec(it)?.[1] ?? []);
+  return objects.some((it) => calls(`${it}\\.\\w+`));
 }
 
 /** Whether it does work of its own that only reads, by its name: several may do that at once. */

@@ -98,6 +98,8 @@ it('gives several servers for a setting that is split', async () => {
   const places = `(env.lock.nodes ?? '').split(/[;,]/).map((it) => it.split(':')).map(([host, port]) => new Redis({ host, port: Number(port) }))`;
   expect((await audited(renewing(places, 'throw error;'))).understood).toContain('3 nodes, by ioredis');
   expect(await idsOf(renewing(block, 'await charge({ shard, timeoutMs: 5_000 });'))).toContain('fails-open');
+  const handed = `((urls: string[]) => urls.map((it) => new Redis(it)))(env.lockNodes)`;
+  expect((await audited(renewing(handed, 'throw error;'))).understood).toContain('3 nodes, by ioredis');
   // What is no list of servers is not known.
   const zones = renewing("env.lockZones.split(',').map((it) => new Redis(it))", 'throw error;');
   await expect(audited(zones)).rejects.toThrow('imports ../env, which is not there');

@@ -299,12 +299,19 @@ export function marksBefore(key: string): Defect {
   };
 }
 
+/** What adds a member to a set. */
+const ADDS_MEMBER = /\b[zs]add\b/i;
+
 /** Of all acquisitions of a process, which store one value. */
-export function valueOfProcess(value: string): Defect {
+export function valueOfProcess(value: string, scripts: string = ''): Defect {
+  const isMember = ADDS_MEMBER.test(scripts);
+  const follows = isMember
+    ? 'as where all its calls share one object with one identifier: they are one member of the set, so that any number of them takes one place, and the release of one frees the place of all'
+    : 'so that the release of one whose key has expired deletes the key of the next';
   return {
     id: 'value-of-process',
-    sentence: `all acquisitions of one process store the same value (${JSON.stringify(value.slice(0, 40))}), so that the release of one whose key has expired deletes the key of the next`,
-    fix: 'store a random token for each acquisition, and compare it on release',
+    sentence: `all acquisitions of one process store the same value (${JSON.stringify(value.slice(0, 40))}), ${follows}`,
+    fix: `${isMember ? 'make an object for each acquisition, or ' : ''}store a random token for each acquisition, and compare it on release`,
     brings: EXCLUSION,
     property: 'mutual-exclusion',
     isShown: true,

@@ -1,4 +1,5 @@
 import { current, type ProcessContext } from '../libraries/runtime/owner.js';
+import type { Given } from './given.js';
 import type { Sign } from './plan.js';
 import { calls, isUnknown, QUIET, signalsIn } from './unknown.js';
 
@@ -14,6 +15,9 @@ const BEGINS =
 const LOST =
   /\b(?:demoted?|lost|lose|loses|loss|deposed?|revoked?|abort(?:ed)?|compromised|evicted|expired?|expires|standby|passive|unelected|follow(?:er|ing)?|leader(?:ship)? (?:stop(?:ped)?|end(?:ed)?)|stop(?:s|ped)? leading)\b/;
 const GIVEN_UP = /\b(?:releas(?:ed?|ing)|resign(?:ed)?|step(?:ped)? down|retired?|yield(?:ed)?|relinquish(?:ed)?)\b/;
+
+/** What begins to campaign, by its name. */
+export const CAMPAIGNS: RegExp = /^_?(?:start|begin|join|campaign|run)(?![a-z])/;
 
 /** The words of a name: `on leader lost` of `onLeaderLost`. */
 function wordsOf(name: string): string {
@@ -58,7 +62,9 @@ export class Terms {
   /** What tells of terms: that one has begun was told before, and that it has ended since then, or by a signal. */
   signSince(before: number): Sign | null {
     const latest = [...this.told].sort(([, a], [, b]) => b.at - a.at);
-    const [name, begun] = latest.find(([it, { at }]) => at <= before && isBegin(it)) ?? [];
+    const begins = latest.filter(([it, { at }]) => at <= before && isBegin(it));
+    // A signal says by itself that the term is over.
+    const [name, begun] = begins.find(([, { signal }]) => signal !== undefined) ?? begins[0] ?? [];
     const [ends = null] = latest.find(([it, { at }]) => at > before && isEnd(it)) ?? [];
     if (name === undefined || (ends === null && begun?.signal?.aborted !== true)) return null;
     return { of: 'told', name, ends, whenHeld: true };
@@ -100,8 +106,26 @@ export function teller(name: string, terms: Terms | undefined): (...told: readon
   if (isEnd(name)) terms?.hears();
   return (...told) => {
     terms?.note(name, told);
-    return QUIET;
+    const [signal] = signalsIn(told);
+    return isBegin(name) && signal !== undefined && !signal.aborted ? untilAborted(signal) : QUIET;
   };
+}
+
+/** The same value, which a leader may call for as long as it leads: it is told by a signal when that is over. */
+export function dutyIn(value: unknown, { leads, terms }: Pick<Given, 'leads' | 'terms'>): unknown {
+  if (leads !== true || typeof value !== 'function') return value;
+  const apply = (it: typeof value, self: unknown, told: readonly unknown[]): unknown => {
+    const [signal] = signalsIn(told);
+    if (signal === undefined || signal.aborted) return Reflect.apply(it, self, told);
+    terms?.note('lead', told);
+    return untilAborted(signal);
+  };
+  return new Proxy(value, { apply });
+}
+
+/** Who leads works until its term is over, where it is told that. */
+function untilAborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
 }
 
 /** A method that keeps what it is handed, to call that later: `onLost(listener) { this.listeners.push(listener); }`. */

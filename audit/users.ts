@@ -2,6 +2,7 @@ import { UnsupportedClient } from '../libraries/session.js';
 import { InputError } from '../scenarios/input-error.js';
 import type { Defect } from './defect.js';
 import { defectsOf } from './diagnosis.js';
+import { isRoute } from './hooks.js';
 import type { Bench } from './load.js';
 import { type Plan, takerIn, whereOf } from './plan.js';
 import { NotGivenError, OptimisticError } from './refusal.js';
@@ -19,6 +20,7 @@ const OF_WORK: readonly string[] = [
   'drops-busy',
   'forgets-done',
   'guard-released',
+  'kept-on-error',
   'looks-before-lock',
   'marks-undone',
   'reads-before-lock',
@@ -27,12 +29,33 @@ const OF_WORK: readonly string[] = [
   'work-outlasts-ttl',
 ];
 
+/** What a lock for readers and writers does, whoever uses it. */
+const OF_MODES: readonly string[] = [
+  'reader-adds-late',
+  'reader-beside-writer',
+  'reader-ignores-writer',
+  'reader-leaves-for-all',
+  'readers-share-counter',
+  'readers-share-ttl',
+  'writer-ignores-readers',
+];
+
+/** The function by which a function of the file takes its lock as a writer, or as a reader. */
+function lockOfModes({ program }: Bench, { how: { plan }, plans }: FoundLock): readonly Plan[] {
+  if (plan.use !== 'handler') return [];
+  const text = program.shapes.find(({ name }) => name === takerIn(plan))?.text ?? '';
+  const isUsed = (it: Plan): boolean =>
+    it.use === 'with' && it.path.length === 1 && new RegExp(`\\b${takerIn(it)}\\(\\s*['"]w`).test(text);
+  return plans.filter(isUsed).slice(0, 1);
+}
+
 /** The functions that call the one that runs work under the lock. */
 function usersOf({ program }: Bench, { how: { plan }, plans }: FoundLock): readonly Plan[] {
   if (plan.use !== 'with') return [];
   const calls = new RegExp(`\\b${takerIn(plan)}\\s*(?:<[^()]*>)?\\(`);
   const isUser = (it: Plan): boolean =>
-    takerIn(it) !== takerIn(plan) && program.shapes.some(({ name, text }) => name === takerIn(it) && calls.test(text));
+    takerIn(it) !== takerIn(plan) &&
+    (isRoute(takerIn(it)) || program.shapes.some(({ name, text }) => name === takerIn(it) && calls.test(text)));
   const users = plans.filter(isUser).map((it): Plan => ({ ...it, use: 'handler' }));
   return users.filter((it, i) => users.findIndex((other) => takerIn(other) === takerIn(it)) === i).slice(0, MOST_USERS);
 }
@@ -43,12 +66,13 @@ export async function userDefects(bench: Bench, found: FoundLock, hints: Hints):
   const { counts, setsBefore, valuesDiffer } = wire;
   const defects: Defect[] = [];
   try {
-    for (const plan of usersOf(bench, found)) {
+    for (const plan of [...usersOf(bench, found), ...lockOfModes(bench, found)]) {
       Object.assign(wire, { counts: false, setsBefore: false, valuesDiffer: false });
       const user = await tried(bench, plan, hints).catch(toNothing);
       const where = whereOf(bench.program, plan);
+      const counted = plan.use === 'with' ? OF_MODES : OF_WORK;
       for (const it of user === null ? [] : defectsOf(user))
-        if (OF_WORK.includes(it.id) && it.isShown && !defects.some(({ id }) => id === it.id))
+        if (counted.includes(it.id) && it.isShown && !defects.some(({ id }) => id === it.id))
           defects.push({ where, ...it });
     }
   } finally {

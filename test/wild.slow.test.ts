@@ -99,6 +99,8 @@ describe.each([
   ['fifty-eighth', 20],
   ['fifty-ninth', 20],
   ['sixtieth', 20],
+  ['sixty-first', 20],
+  ['sixty-second', 20],
 ] as const)('the %s set of locks as people write them', (set, count) => {
   const locks = locksOf(set);
 
