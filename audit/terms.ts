@@ -1,5 +1,4 @@
 import { current, type ProcessContext } from '../libraries/runtime/owner.js';
-import type { Given } from './given.js';
 import type { Sign } from './plan.js';
 import { calls, isUnknown, QUIET, signalsIn } from './unknown.js';
 
@@ -112,7 +111,8 @@ export function teller(name: string, terms: Terms | undefined): (...told: readon
 }
 
 /** The same value, which a leader may call for as long as it leads: it is told by a signal when that is over. */
-export function dutyIn(value: unknown, { leads, terms }: Pick<Given, 'leads' | 'terms'>): unknown {
+export function dutyIn(value: unknown, given: { readonly leads?: boolean; readonly terms?: Terms }): unknown {
+  const { leads, terms } = given;
   if (leads !== true || typeof value !== 'function') return value;
   const apply = (it: typeof value, self: unknown, told: readonly unknown[]): unknown => {
     const [signal] = signalsIn(told);
