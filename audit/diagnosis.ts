@@ -220,7 +220,7 @@ function valueDefects(
       },
     ];
   if (sameValue === null || !releases) return [];
-  return [{ ...valueOfProcess(sameValue, trial.sent.map(textOf).join(' ')), isShown: deletesNext }];
+  return [{ ...valueOfProcess(sameValue, trial, textOf), isShown: deletesNext }];
 }
 
 function failoverDefects({ lostInFailover }: FoundLock['seen']): Defect[] {

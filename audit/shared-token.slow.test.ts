@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { idsOf } from './testing/audited.js';
+import { audited, idsOf } from './testing/audited.js';
 
 /** A service, of which a process has one, that waits for its lock. */
 const service = (token: string): string => `
@@ -27,4 +27,24 @@ it('finds a token that calls of one object overwrite', async () => {
 
 it('finds nothing where each call has its own', async () => {
   expect(await idsOf(service('const token'))).toEqual([]);
+});
+
+it('says of calls that share one member of a set that they take one place', async () => {
+  const { ids, findings } = await audited(
+    `import Redis from 'ioredis';
+import { Semaphore } from 'redis-semaphore';
+const redis = new Redis(process.env.REDIS_URL!);
+const sessions = new Semaphore(redis, 'sessions', Number(process.env.MAX_SESSIONS ?? 4), { lockTimeout: 60_000, refreshInterval: 0 });
+export async function withSession<T>(work: () => Promise<T>): Promise<T> {
+  await sessions.acquire();
+  try {
+    return await work();
+  } finally {
+    await sessions.release().catch(() => undefined);
+  }
+}`,
+    12,
+  );
+  expect(ids).toContain('value-of-process');
+  expect(findings.join()).toContain('they are one member of the set');
 });

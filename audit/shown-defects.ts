@@ -1,4 +1,6 @@
 import { type Defect, EXCLUSION } from './defect.js';
+import type { Said } from './said.js';
+import type { Trial } from './trial.js';
 import { seconds } from './words.js';
 
 /* What plain use, or one thing in its way, has shown, whatever the lock sends. */
@@ -302,9 +304,18 @@ export function marksBefore(key: string): Defect {
 /** What adds a member to a set. */
 const ADDS_MEMBER = /\b[zs]add\b/i;
 
-/** Of all acquisitions of a process, which store one value. */
-export function valueOfProcess(value: string, scripts: string = ''): Defect {
-  const isMember = ADDS_MEMBER.test(scripts);
+/**
+ * Of all acquisitions of a process, which store one value.
+ *
+ * @param by - What has stored it, and the text of its scripts. Default: no member of a set.
+ */
+export function valueOfProcess(
+  value: string,
+  by?: Pick<Trial, 'sent' | 'key'>,
+  textOf?: (said: Said) => string,
+): Defect {
+  const own = by?.sent.filter(({ key }) => key === by.key) ?? [];
+  const isMember = own.some((it) => ADDS_MEMBER.test(`${it.verb} ${textOf?.(it)}`));
   const follows = isMember
     ? 'as where all its calls share one object with one identifier: they are one member of the set, so that any number of them takes one place, and the release of one frees the place of all'
     : 'so that the release of one whose key has expired deletes the key of the next';
