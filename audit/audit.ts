@@ -66,7 +66,7 @@ const SAYS_REPEATED = /idempot|on conflict|\bunique (?:index|constraint|key|viol
 const MOST_FINDINGS = 3;
 /** A schedule is made small by so many tries, and for so long: of leaders, a try may take a fifth of a second. */
 const MOST_SHRINKING = 400;
-const SHRINKING_MS = 15_000;
+const SHRINKING_MS = 10_000;
 
 /** Loads a file, finds out how its lock is used, and searches for the schedule that breaks it. */
 export async function auditFile(
