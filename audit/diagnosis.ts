@@ -19,7 +19,7 @@ import { seconds } from './words.js';
 const SOON_MS = 200;
 
 /** What the commands of a lock say of its defects, those first that bring about most. */
-export function defectsOf({ how, seen }: FoundLock): Defect[] {
+export function defectsOf({ how, seen }: Pick<FoundLock, 'how' | 'seen'>): Defect[] {
   const { trial } = seen.alone;
   if (trial === null) return [];
   const commands = commandsOf(trial);

@@ -4,6 +4,7 @@ import { isWork } from './called.js';
 import type { Plan } from './plan.js';
 import { calm, REST_MS, rehearse, use } from './rehearsal.js';
 import type { Runnable } from './subject.js';
+import { CAMPAIGNS } from './terms.js';
 import type { Trial } from './trial.js';
 
 /** What a leader does that was paused until another one led. */
@@ -14,9 +15,6 @@ export interface Overtaken {
   readonly renewsAny: string | null;
 }
 
-/** What begins an election: a method beside the one that campaigns. */
-const BEGINS_ELECTION =
-  /^(?:start|begin|run|join|launch|init|boot|campaign|participate|enable|elect|listen)(?![a-z])|^on(?:Module|Application)(?:Init|Bootstrap)$/;
 /** What campaigns again and again. */
 const REPEATS = /\bset(?:Interval|Timeout)\s*\(|\bwhile\s*\(/;
 
@@ -76,7 +74,7 @@ function electionsIn({ bench, how }: Pick<Runnable, 'bench' | 'how'>): readonly 
   if (plan.use !== 'handler') return [];
   const { shapes } = bench.program;
   const { className = null } = shapes.find(({ name, className: of }) => name === plan.take && of !== null) ?? {};
-  const begin = shapes.filter((it) => it.className === className && BEGINS_ELECTION.test(it.name));
+  const begin = shapes.filter((it) => it.className === className && CAMPAIGNS.test(it.name));
   return begin.map(({ name }) => ({ ...plan, take: name }));
 }
 

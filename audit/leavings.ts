@@ -19,6 +19,7 @@ import {
   LOSES_MESSAGE,
   marksBefore,
 } from './shown-defects.js';
+import { holdsMessages } from './stored.js';
 import type { Subject } from './subject.js';
 import { CHANGES_DATA, markIn } from './touches.js';
 import type { Trial } from './trial.js';
@@ -218,8 +219,8 @@ const PENDING_MS = 200_000;
  */
 async function losesAgain(subject: Subject): Promise<boolean> {
   const { bench, hosts, how, ttlMs } = subject;
+  if (!holdsMessages(bench.stored)) return false;
   const isStream = bench.stored.some(([verb]) => verb === 'XADD');
-  if (!isStream && !bench.stored.some(([verb]) => verb === 'RPUSH')) return false;
   let isFirst = true;
   const takes = (): Promise<void> => {
     const fails = isFirst;

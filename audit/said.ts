@@ -1,4 +1,4 @@
-import type { Meaning } from '../libraries/redis/meaning.js';
+import { type Meaning, ONLY_OLD } from '../libraries/redis/meaning.js';
 
 /** A command that a process sent. */
 export interface Said {
@@ -26,7 +26,7 @@ export interface Said {
 
 /** Whether it is a `SET` of a key that may or may not be there. */
 export function isUnconditional([verb = '', ...words]: readonly string[]): boolean {
-  return /^set$/i.test(verb) && !words.slice(2).some((it) => /^(?:nx|xx|ifd?eq)$/i.test(it));
+  return /^set$/i.test(verb) && !words.slice(2).some((it) => ['nx', ...ONLY_OLD].includes(it.toLowerCase()));
 }
 
 function optionAfter(words: readonly string[], name: string): number | null {
@@ -141,9 +141,10 @@ function operationOf(verb: string, meaning: Meaning, words: readonly string[]): 
   if (SCRIPTS.includes(verb)) return meaning.operation;
   if (verb === 'setex' || verb === 'psetex' || verb === 'getset') return 'acquire';
   if (verb === 'set') {
-    const has = (option: string): boolean => words.slice(3).some((it) => it.toLowerCase() === option);
+    const options = words.slice(3).map((it) => it.toLowerCase());
     // What keeps its TTL extends nothing: it stores what has come of the work.
-    return has('keepttl') ? 'read-counter' : has('xx') || has('ifeq') || has('ifdeq') ? 'extend' : 'acquire';
+    if (options.includes('keepttl')) return 'read-counter';
+    return options.some((it) => ONLY_OLD.includes(it)) ? 'extend' : 'acquire';
   }
   if (['setnx'].includes(verb)) return 'acquire';
   if (TAKES_OUT.includes(verb)) return 'release';

@@ -17,6 +17,7 @@ import { plansFor, type Understood } from './plan.js';
 import { firstLineOf } from './program.js';
 import { surroundingsIn } from './rehearsal.js';
 import type { FoundBefore } from './result.js';
+import { holdsMessages } from './stored.js';
 import type { FoundLock } from './understand.js';
 
 /** A schedule on which a lock fails, the first of its kind. */
@@ -121,11 +122,10 @@ function excuseFor(
   const usesUsing = redlockIn(program.texts) !== undefined && program.texts.some((it) => /\.using\(/.test(it));
   const isTold = plan.use === 'handler' && usesUsing;
   const looks = program.texts.some((it) => LOOKS_AT_SIGNAL.test(it));
-  const takesMessages = stored.some(([verb = '']) => verb === 'RPUSH' || verb === 'XADD');
   return (it, run) =>
     isOfEnded(it, run) ||
     // Who waits for a message that another process has taken does not ask for the lock.
-    (takesMessages && kindOf(it) === 'unavailable') ||
+    (kindOf(it) === 'unavailable' && holdsMessages(stored)) ||
     (reads && isOfReader(it)) ||
     // When a script ends is not known: it may still be waiting for a node.
     (plan.use === 'script' && kindOf(it) === 'leak') ||

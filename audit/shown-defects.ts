@@ -307,7 +307,8 @@ const ADDS_MEMBER = /\b[zs]add\b/i;
 /**
  * Of all acquisitions of a process, which store one value.
  *
- * @param by - What has stored it, and the text of its scripts. Default: no member of a set.
+ * @param by - The acquisition that has stored it. Default: one that adds no member to a set.
+ * @param textOf - The text of a script that it has sent.
  */
 export function valueOfProcess(
   value: string,

@@ -19,6 +19,11 @@ const TYPED =
   /\.(?:get|hget|hgetall)<\s*(\w+)|JSON\.parse\([^;\n]{0,80}\)\s*as\s+(\w+)|:\s*(\w+)(?:\s*\|\s*(?:null|undefined))?\s*=[^;\n]{0,80}JSON\.parse\(/g;
 const PARSED = /\b(?:const|let|var)\s+(\w+)\s*=[^;\n]{0,80}(?:JSON\.parse\(|\.h(?:getall|GetAll)\()/g;
 
+/** Whether what is stored for a function are messages: elements of a list, or entries of a stream. */
+export function holdsMessages(stored: Stored): boolean {
+  return stored.some(([verb = '']) => verb === 'RPUSH' || verb === 'XADD');
+}
+
 /**
  * What may be stored under the keys that an acquisition has read, and which are not there: as a number, and as an object of the type that
  * the files say, or with the properties that they read. The likeliest first; none where it has read no such key.

@@ -16,7 +16,8 @@ const LOST =
 const GIVEN_UP = /\b(?:releas(?:ed?|ing)|resign(?:ed)?|step(?:ped)? down|retired?|yield(?:ed)?|relinquish(?:ed)?)\b/;
 
 /** What begins to campaign, by its name. */
-export const CAMPAIGNS: RegExp = /^_?(?:start|begin|join|campaign|run)(?![a-z])/;
+export const CAMPAIGNS: RegExp =
+  /^_?(?:start|begin|run|join|launch|init|boot|campaign|participate|enable|elect|listen)(?![a-z])|^on(?:Module|Application)(?:Init|Bootstrap)$/;
 
 /** The words of a name: `on leader lost` of `onLeaderLost`. */
 function wordsOf(name: string): string {

@@ -32,11 +32,15 @@ import { withStored } from './stored.js';
 import { isTaker } from './surface.js';
 import { FIRST_TTL_MS } from './units.js';
 
-/** A lock that was found in a file. */
-export interface FoundLock {
+/** A lock, as one way to use it shows it. */
+export interface TriedLock {
   readonly how: Understood;
   readonly hosts: Hosts;
   readonly seen: Seen;
+}
+
+/** A lock that was found in a file. */
+export interface FoundLock extends TriedLock {
   /** All ways that were found to use the file. */
   readonly plans: readonly Plan[];
 }
@@ -65,7 +69,7 @@ export async function understand(bench: Bench, hints: Hints): Promise<FoundLock>
   const problems: unknown[] = [];
   let plans: Plan[] = [];
   let storing: Plan | null = null;
-  const foundBy = async (plan: Plan): Promise<FoundLock | null> => {
+  const foundBy = async (plan: Plan): Promise<TriedLock | null> => {
     bench.wire.counts = false;
     bench.wire.setsBefore = false;
     return await tried(bench, plan, hints);
@@ -99,7 +103,7 @@ export async function understand(bench: Bench, hints: Hints): Promise<FoundLock>
 }
 
 /** The same with what the other functions of the file do under their locks. */
-async function withOthers(bench: Bench, found: FoundLock, plans: readonly Plan[]): Promise<FoundLock> {
+async function withOthers(bench: Bench, found: TriedLock, plans: readonly Plan[]): Promise<FoundLock> {
   const { shown } = found.seen;
   const others = await functionDefects({ ...found, bench }, plans).catch((error) => {
     // What another function connects to besides says nothing of this one.
@@ -112,7 +116,7 @@ async function withOthers(bench: Bench, found: FoundLock, plans: readonly Plan[]
 }
 
 /** Whether a function that does its own work stores a value for others in passing: it asks for nothing, and frees nothing. */
-function onlyStores({ how: { plan, releases }, seen }: FoundLock): boolean {
+function onlyStores({ how: { plan, releases }, seen }: TriedLock): boolean {
   const { key, sent = [] } = seen.alone.trial ?? {};
   const stored = sent.find(({ operation, key: of }) => operation === 'acquire' && of === key);
   return plan.use === 'handler' && !releases && stored?.verb === 'set' && !stored.ifNew;
@@ -125,7 +129,7 @@ function isLeftToOthers({ plan, releases }: Understood, plans: readonly Plan[]):
 }
 
 /** Uses a lock in one of the ways, or where that fails once it has been opened; `null` where that is none. */
-export async function tried(bench: Bench, { open, ...plan }: Plan, hints: Hints): Promise<FoundLock | null> {
+export async function tried(bench: Bench, { open, ...plan }: Plan, hints: Hints): Promise<TriedLock | null> {
   if (!open) return triedOnce(bench, plan, hints);
   let problem: unknown = null;
   const found = await triedOnce(bench, plan, hints).catch((error: unknown) => {
@@ -137,7 +141,7 @@ export async function tried(bench: Bench, { open, ...plan }: Plan, hints: Hints)
   return opened;
 }
 
-async function triedOnce(bench: Bench, plan: Plan, hints: Hints): Promise<FoundLock | null> {
+async function triedOnce(bench: Bench, plan: Plan, hints: Hints): Promise<TriedLock | null> {
   // What seems to do its own work may give something that releases.
   const found =
     plan.use === 'handler' ? await triedAs(bench, { ...plan, use: 'pair' }, hints).catch(otherThanNotGiven) : null;
@@ -185,7 +189,7 @@ const WAYS: readonly (Pick<Understood, 'isBare' | 'isLong'> & { readonly passes:
   { isBare: false, isLong: false, passes: true },
 ];
 
-async function triedAs(bench: Bench, plan: Plan, hints: Hints): Promise<FoundLock | null> {
+async function triedAs(bench: Bench, plan: Plan, hints: Hints): Promise<TriedLock | null> {
   const servers = serversIn(bench.program.sources);
   const most = hints.nodes ?? servers ?? MOST_NODES;
   const isOpen = hints.nodes === undefined && servers === null;
@@ -222,7 +226,7 @@ async function triedWith(
   first: Understood,
   looking: Attempt,
   hints: Hints,
-): Promise<FoundLock | null> {
+): Promise<TriedLock | null> {
   const { plan } = first;
   bench.wire.setsBefore = looking.trial?.setsBefore ?? false;
   const asked = hints.nodes ?? nodesOf(looking);
@@ -263,7 +267,7 @@ async function triedWith(
     campaigns,
     refusal: plan.use === 'pair' && !isVoid ? await refusalFor(bench, narrowed, how) : null,
   };
-  const found = { hosts: narrowed, plans: [plan], ...(await examine(bench, narrowed, known, again)) };
+  const found = { hosts: narrowed, ...(await examine(bench, narrowed, known, again)) };
   if (!isVoid || campaigns || !asksOn(found.seen.both[1])) return found;
   if (!saysWhether(known)) throw new NotGivenError(nameOfPlan(plan), UNSAID);
   return { ...found, ...(await examine(bench, narrowed, { ...known, campaigns: true }, again)) };

@@ -4,9 +4,11 @@ import type { Defect } from './defect.js';
 import { defectsOf } from './diagnosis.js';
 import { isRoute } from './hooks.js';
 import type { Bench } from './load.js';
+import { modesIn, saysMode } from './modes.js';
 import { type Plan, takerIn, whereOf } from './plan.js';
 import { NotGivenError, OptimisticError } from './refusal.js';
 import type { Hints } from './result.js';
+import type { Shape } from './shapes.js';
 import { type FoundLock, tried } from './understand.js';
 
 /* What the functions of a file do that run work under its lock: the lock may be right, and its use wrong. */
@@ -29,7 +31,7 @@ const OF_WORK: readonly string[] = [
   'work-outlasts-ttl',
 ];
 
-/** What a lock for readers and writers does, whoever uses it. */
+/** Defects of a lock for readers and writers itself. */
 const OF_MODES: readonly string[] = [
   'reader-adds-late',
   'reader-beside-writer',
@@ -40,19 +42,27 @@ const OF_MODES: readonly string[] = [
   'writer-ignores-readers',
 ];
 
+/** Calls of a function, in a text. */
+function callsOf(plan: Plan): RegExp {
+  return new RegExp(`\\b${takerIn(plan)}\\s*(?:<[^()]*>)?\\(`);
+}
+
 /** The function by which a function of the file takes its lock as a writer, or as a reader. */
 function lockOfModes({ program }: Bench, { how: { plan }, plans }: FoundLock): readonly Plan[] {
   if (plan.use !== 'handler') return [];
-  const text = program.shapes.find(({ name }) => name === takerIn(plan))?.text ?? '';
+  const shapeOf = (it: Plan): Shape | undefined => program.shapes.find(({ name }) => name === takerIn(it));
+  const modes = modesIn(program.sources);
   const isUsed = (it: Plan): boolean =>
-    it.use === 'with' && it.path.length === 1 && new RegExp(`\\b${takerIn(it)}\\(\\s*['"]w`).test(text);
+    it.use === 'with' &&
+    shapeOf(it)?.parameters.some((parameter) => saysMode(parameter, modes)) === true &&
+    callsOf(it).test(shapeOf(plan)?.text ?? '');
   return plans.filter(isUsed).slice(0, 1);
 }
 
 /** The functions that call the one that runs work under the lock. */
 function usersOf({ program }: Bench, { how: { plan }, plans }: FoundLock): readonly Plan[] {
   if (plan.use !== 'with') return [];
-  const calls = new RegExp(`\\b${takerIn(plan)}\\s*(?:<[^()]*>)?\\(`);
+  const calls = callsOf(plan);
   const isUser = (it: Plan): boolean =>
     takerIn(it) !== takerIn(plan) &&
     (isRoute(takerIn(it)) || program.shapes.some(({ name, text }) => name === takerIn(it) && calls.test(text)));

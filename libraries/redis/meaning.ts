@@ -65,7 +65,7 @@ export function meaningOf(args: readonly string[], scripts: Scripts): Meaning {
 }
 
 /** Options by which `SET` sets only a key that is there. */
-const ONLY_OLD: readonly string[] = ['xx', 'ifeq', 'ifdeq'];
+export const ONLY_OLD: readonly string[] = ['xx', 'ifeq', 'ifdeq'];
 
 /** Of options that are there twice, the first counts. */
 function ofSet(key: string, value: string, args: readonly string[]): Meaning {
