@@ -1,4 +1,5 @@
 import crypto from 'node:crypto';
+import zlib from 'node:zlib';
 import { current, type ProcessContext } from './owner.js';
 
 type Callback = (error: Error | null, value?: unknown) => void;
@@ -91,6 +92,37 @@ function installDigest(): void {
   Object.defineProperty(subtle, 'digest', { value: digest, configurable: true, writable: true });
 }
 
+/** Functions of Node that compute in threads, by their module. */
+const COMPUTES: readonly (readonly [module: object, names: readonly string[]])[] = [
+  [crypto, ['scrypt', 'pbkdf2', 'hkdf']],
+  [
+    zlib,
+    ['gzip', 'gunzip', 'deflate', 'inflate', 'deflateRaw', 'inflateRaw', 'unzip', 'brotliCompress', 'brotliDecompress'],
+  ],
+];
+
+/** Computes at once, as it is not known when a thread has: `zlib.gzip`. */
+function installComputing(): void {
+  for (const [module, names] of COMPUTES)
+    for (const name of names) {
+      const methods = module as Record<string, (...args: unknown[]) => unknown>;
+      const [native, atOnce] = [methods[name], methods[`${name}Sync`]];
+      if (native === undefined || atOnce === undefined) continue;
+      methods[name] = (...args) => {
+        const { owner } = current;
+        const callback = args.at(-1);
+        if (owner === null || typeof callback !== 'function') return native.apply(module, args);
+        let told: readonly unknown[];
+        try {
+          told = [null, atOnce.apply(module, args.slice(0, -1))];
+        } catch (error) {
+          told = [error];
+        }
+        return owner.setImmediate(() => Reflect.apply(callback, undefined, told) as undefined);
+      };
+    }
+}
+
 /** Puts dispatchers in the place of everything that draws. */
 export function installChance(): void {
   const native = Math.random;
@@ -98,4 +130,5 @@ export function installChance(): void {
   replace(crypto, Object.keys(DRAWS));
   replace(globalThis.crypto, ['getRandomValues', 'randomUUID']);
   installDigest();
+  installComputing();
 }

@@ -3,6 +3,7 @@ import os from 'node:os';
 import { setTimeout as named } from 'node:timers';
 import { setTimeout as promised, scheduler } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import zlib from 'node:zlib';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { drainAtOnce, drainByImmediates, inMacrotask } from './drain.js';
 import { install } from './install.js';
@@ -238,6 +239,26 @@ describe('the dispatchers', () => {
       return Buffer.from(await digest).toString('hex');
     };
     expect(await hex(new Fake())).toBe(await hex(null));
+  });
+});
+
+describe('what Node computes in threads', () => {
+  it('is told in the next turn of a process, as it is computed at once', () => {
+    const owner = new Fake();
+    const text = Buffer.from('a');
+    const told: unknown[] = [];
+    as(owner, () => {
+      zlib.gunzip(zlib.gzipSync(text), (_, result) => told.push(String(result)));
+      zlib.gunzip(text, (error) => told.push(error?.message));
+      nodeCrypto.pbkdf2('a', 'b', 1, 4, 'sha256', (_, key) => told.push(key.toString('hex')));
+    });
+    expect(told).toEqual([]);
+    for (const { callback } of owner.timers) callback();
+    expect(told).toEqual([
+      'a',
+      'incorrect header check',
+      nodeCrypto.pbkdf2Sync('a', 'b', 1, 4, 'sha256').toString('hex'),
+    ]);
   });
 });
 
