@@ -12,6 +12,20 @@ function asOffer(meaning: Meaning, { isGranted }: Trial): Meaning {
   return operation === 'extend' && script?.sets && !isGranted ? { ...meaning, operation: 'acquire' } : meaning;
 }
 
+/** The values that a process has offered. */
+interface Offers {
+  /** For which acquisition each was offered last. */
+  readonly latest: Map<string, object>;
+  readonly locks: Map<object, Offered>;
+}
+
+/** Of an acquisition: whether a value was offered for it that its process had not offered before, and one of an earlier one. */
+interface Offered {
+  readonly isFirst: boolean;
+  own: boolean;
+  earlier: boolean;
+}
+
 /** Listens to all processes of all runs. */
 export class Wire implements Tap {
   /** All of each process: the work of an earlier one may still store its data. */
@@ -21,9 +35,9 @@ export class Wire implements Tap {
   /** Over which connection commands go out. */
   private readonly connections = new WeakMap<object, object>();
   valuesDiffer = false;
-  /** Each value that a process has offered, and for which acquisition last; `null` where no more is noted. */
-  private offers: WeakMap<ProcessContext, Map<string, object>> | null = new WeakMap();
-  private readonly uses = { again: false, own: false };
+  /** What each process has offered; `null` where no more is noted. */
+  private offers: WeakMap<ProcessContext, Offers> | null = new WeakMap();
+  private readonly offered: Offered[] = [];
   /** Calls of one process are told apart: their clients are connected before the first. */
   tellsApart = false;
   /** Receives how long each timer takes that a process sets, ms. */
@@ -98,18 +112,26 @@ export class Wire implements Tap {
 
   private noteOffer(process: ProcessContext, lock: object | null, { operation, value }: Meaning): void {
     if (this.offers === null || operation !== 'acquire' || value === null || lock === null) return;
-    const own = this.offers.get(process) ?? new Map<string, object>();
-    this.offers.set(process, own);
-    const earlier = own.get(value);
-    if (earlier !== undefined && earlier !== lock) this.uses.again = true;
-    if (earlier === undefined && [...own.values()].some((it) => it !== lock)) this.uses.own = true;
-    own.set(value, lock);
+    const { latest, locks } = this.offers.get(process) ?? { latest: new Map(), locks: new Map() };
+    this.offers.set(process, { latest, locks });
+    const known = latest.get(value);
+    const of = locks.get(lock) ?? { isFirst: locks.size === 0, own: false, earlier: false };
+    if (!locks.has(lock)) this.offered.push(of);
+    if (known === undefined) of.own = true;
+    else if (known !== lock) of.earlier = true;
+    locks.set(lock, of);
+    latest.set(value, lock);
   }
 
-  /** Rehearsals are over: what they have shown of values is known from now on. */
+  /**
+   * Rehearsals are over: what they have shown of values is known from now on. A lock for which a value of its own is offered as well as
+   * that of an earlier one has its own: what an earlier one has begun goes on.
+   */
   knowValues(): void {
     this.offers = null;
-    this.valuesDiffer = this.uses.own && !this.uses.again;
+    const isOwn = this.offered.some((it) => it.own && !it.isFirst);
+    this.valuesDiffer = isOwn && !this.offered.some((it) => it.earlier && !it.own);
+    this.offered.length = 0;
   }
 
   isAside(words: readonly string[], meaning: Meaning, process: ProcessContext): boolean {
