@@ -97,3 +97,12 @@ export function worksBeside(first: Attempt | undefined, second: Attempt | undefi
   if (works.length === 0 || works.some((it) => works.filter((one) => one === it).length < 2)) return false;
   return other.works.some((it, i) => it === beginning && (other.worksAtMs[i] ?? Number.NaN) < endMs);
 }
+
+/** Whether the calls of one process do all the work of one call so many times as there are calls. */
+export function doesMore(calls: Played, [alone]: Played): boolean {
+  const own = calls.filter((it) => it?.client === 'c1');
+  const works = own.flatMap((it) => it?.trial?.works ?? []);
+  const timesIn = (all: readonly string[], work: string): number => all.filter((it) => it === work).length;
+  const ofOne = (alone?.trial?.works ?? []).filter(isWork);
+  return ofOne.every((it) => timesIn(works, it) >= own.length * timesIn(ofOne, it));
+}

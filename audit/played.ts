@@ -73,6 +73,11 @@ export async function once(
   return attempt;
 }
 
+/** The TTL of the lock that a function takes, ms: that of all, or what it asks for; `Infinity` where it takes none. */
+export async function ttlOf(subject: Runnable, plan: Plan): Promise<number> {
+  return subject.how.fixedTtlMs ?? (await once(subject, plan, {}))?.trial?.ttlMs ?? Number.POSITIVE_INFINITY;
+}
+
 /** Whether nobody but a timer of the file calls a function: its calls follow each other. */
 export function isOfTimer({ bench: { program } }: Runnable, plan: Plan): boolean {
   return (

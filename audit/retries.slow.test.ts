@@ -46,3 +46,13 @@ it.each([
 ])('finds nothing where %s', async (_, text) => {
   expect((await audited(text)).ids).toEqual([]);
 });
+
+it('counts the time limit of each try, and takes none for another call of its process', async () => {
+  const limited = (ttlMs: number, call: string): string =>
+    booking(ttlMs).replace('statement(accountId)', `${call}(accountId, { signal: AbortSignal.timeout(5_000) })`);
+  const { ids, findings } = await audited(limited(30_000, 'getStatement'));
+  expect(ids).toEqual(['work-outlasts-ttl']);
+  expect(findings[0]).toMatch(/where that has failed 4 times, it is called again 35 s after the lock was granted/);
+  expect((await audited(limited(60_000, 'getStatement'))).ids).toEqual([]);
+  expect((await audited(limited(60_000, 'statement'))).ids).toEqual([]);
+});

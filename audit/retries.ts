@@ -1,12 +1,15 @@
 import { nameOfCall } from './called.js';
 import type { Defect } from './defect.js';
 import { refusesLate } from './fences.js';
+import { limitsOfCalls } from './given-up.js';
 import { isHarmful } from './late-safe.js';
 import { retriesExceedTtl } from './limit-defects.js';
+import { later } from './load.js';
 import { nameOfPlan, type Plan } from './plan.js';
-import { nowMs, OVER, once } from './played.js';
+import { nowMs, OVER, once, ttlOf } from './played.js';
 import { heldNow } from './rehearsal.js';
 import type { Runnable } from './subject.js';
+import { signalsIn } from './unknown.js';
 
 /** A file that tries again what has failed. */
 const TRIES_AGAIN = /retr(?:y|ies)|attempt|backoff/i;
@@ -27,13 +30,14 @@ interface Tried {
  * Whether a function that tries a call again goes on with its work after its TTL, where that call fails as often as it is tried again.
  */
 export async function retriesPastTtl(subject: Runnable, plan: Plan): Promise<Defect | null> {
-  const { bench, how } = subject;
-  const ttlMs = how.fixedTtlMs;
-  if (ttlMs === null || !bench.program.texts.some((it) => TRIES_AGAIN.test(it)) || refusesLate(bench)) return null;
+  const { bench } = subject;
+  if (!bench.program.texts.some((it) => TRIES_AGAIN.test(it)) || refusesLate(bench)) return null;
+  const ttlMs = await ttlOf(subject, plan);
+  if (!Number.isFinite(ttlMs)) return null;
   const names = await awaitedBy(subject, plan);
   for (const name of names.slice(0, MOST_NAMES)) {
     for (let failures = 1; failures <= MOST_FAILURES; failures++) {
-      const { isAgain, afterMs, isLate } = await tried(subject, plan, name, failures);
+      const { isAgain, afterMs, isLate } = await tried(subject, plan, { ttlMs, name, failures });
       if (isLate) return retriesExceedTtl(nameOfPlan(plan), ttlMs, { name, failures, afterMs });
       if (!isAgain) break;
     }
@@ -56,14 +60,21 @@ async function awaitedBy(subject: Runnable, plan: Plan): Promise<readonly string
 }
 
 /** Calls a function, and has a call under its lock fail so often. */
-async function tried(subject: Runnable, plan: Plan, name: string, failures: number): Promise<Tried> {
-  const { bench, how } = subject;
-  const ttlMs = how.fixedTtlMs ?? Number.POSITIVE_INFINITY;
-  let [latest, failed] = ['', 0];
+async function tried(
+  subject: Runnable,
+  plan: Plan,
+  { ttlMs, name, failures }: { readonly ttlMs: number; readonly name: string; readonly failures: number },
+): Promise<Tried> {
+  const { bench } = subject;
+  const limitOf = limitsOfCalls();
+  let [latest, failed, limitMs] = ['', 0, 0];
   let afterMs = Number.NaN;
   const lates: number[] = [];
   const heard = (given: readonly unknown[], call: string): void => {
     latest = nameOfCall(call);
+    limitMs = limitOf(given, latest);
+    // A signal ends it before that.
+    if (signalsIn(given).length > 0) limitMs ||= 2 * ttlMs;
     const trial = heldNow(bench);
     const sinceMs = nowMs() - (trial?.grantedMs ?? Number.NaN);
     if (latest === name && failed === failures && Number.isNaN(afterMs)) afterMs = sinceMs;
@@ -73,6 +84,8 @@ async function tried(subject: Runnable, plan: Plan, name: string, failures: numb
   const takes = async (): Promise<void> => {
     if (latest !== name || failed >= failures || heldNow(bench) === null) return;
     failed++;
+    // The longest that it may take to fail.
+    await later(limitMs);
     throw new Error('it failed');
   };
   const { trial, held = null, leftMs = Number.NaN } = (await once(subject, plan, { heard, takes }, 4 * ttlMs)) ?? {};

@@ -1,5 +1,13 @@
 import type { LockPlan } from '../scenarios/index.js';
-import { getsInBeside, leavesOne, releasesOther, usesBeside, worksBeside, worksUnasked } from './calls-at-once.js';
+import {
+  doesMore,
+  getsInBeside,
+  leavesOne,
+  releasesOther,
+  usesBeside,
+  worksBeside,
+  worksUnasked,
+} from './calls-at-once.js';
 import type { Defect } from './defect.js';
 import type { Plan } from './plan.js';
 import { CALL_TTL_MS, CONNECTED_MS, type Played } from './played.js';
@@ -81,7 +89,8 @@ export async function ofTwoCalls({ ttlMs, parts, plays, ofTwoThings }: TwoProces
   const late = keptLate(await plays([10], [100], isExtended ? 4 * ttlMs : 0.9 * ttlMs), ttlMs);
   // What goes on until it is told to stop is begun once in a process.
   if (late !== null || first?.trial?.loops === true) return late;
-  if (worksBeside(first, second, ttlMs / 2)) {
+  // What one call does again where it has failed is not that of another.
+  if (worksBeside(first, second, ttlMs / 2) && doesMore(both, await plays([10], []))) {
     // Readers, and what admits several, let those of other processes in, too.
     const [one, another] = await plays([10], [10 + ttlMs / 8]);
     return worksBeside(one, another, ttlMs / 2) ? null : LETS_CALLS_IN;
