@@ -54,6 +54,9 @@ const IS_CLIENT_NAME =
   /^_?(?:redis\w*|client|valkey|conn|connection|kv|store|cache|db|node|upstash|rc|r|ioredis|cmd|backend)$|(?:redis|client|conn(?:ection)?)$/i;
 /** Of those, what other things are called as well. */
 const IS_ANY_STORE_NAME = /^_?(?:kv|store|cache|db|node|r|rc|cmd|backend)$/i;
+/** Types of what is asked for data besides Redis. */
+const IS_DATABASE_TYPE =
+  /(?:D[bB]|Database|Pool|DataSource|EntityManager|Repository|PrismaClient)\b|^(?:Knex|Kysely|Drizzle\w*)\b/;
 /** Methods of clients of Redis. */
 const OF_CLIENTS =
   /^(?:p?set(?:nx|ex)?|p?(?:expire|ttl)(?:at)?|m?get(?:del|ex|set)?|del|unlink|exists|incr\w*|decr\w*|eval\w*|script\w*|fcall\w*|multi|pipeline|exec|watch|unwatch|duplicate|(?:dis)?connect|quit|on|once|p?(?:un)?subscribe|publish|call|send_?command|defineCommand|ping|time|wait|keys|scan|h(?:m?[gs]et\w*|del|incr\w*|len|exists)|z\w+|s(?:add|rem|card|members|ismember)|b?[lr](?:push|pop|rem|range|len|trim)\w*)$/i;
@@ -224,8 +227,10 @@ function roleOfObject(parameter: Parameter, isRelease: boolean): Role {
   if (type === '' && fields.length === 0 && IS_WORK_NAME.test(name) && !(name === 'body' && parameter.isGuessed))
     return name === 'job' || name === 'task' ? 'key' : 'work';
   if (opens && fields.length === 0) return 'connection';
+  if (type === '' && /^(?:redis|valkey|cache|lock|kv)(?:Url|URL|Uri|URI)$/.test(name)) return 'url';
   if (IS_CLIENT_NAME.test(name) && type !== 'Request') {
-    if (isForeign || (IS_ANY_STORE_NAME.test(name) && isNoClient(fields))) return 'unknown';
+    if (isForeign || IS_DATABASE_TYPE.test(type) || (IS_ANY_STORE_NAME.test(name) && isNoClient(fields)))
+      return 'unknown';
     return opens || isAddress(fields) ? 'connection' : 'client';
   }
   if (isRelease && IS_HELD_NAME.test(name)) return 'held';
