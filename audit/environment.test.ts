@@ -55,3 +55,14 @@ it('finds the servers of Valkey, and those whose names a file puts together', ()
   const listed = "const all = ['REDIS_A', 'REDIS_B'].map((name) => new Redis(process.env[name]));";
   expect(from(listed)).toMatchObject({ REDIS_A: 'redis://n0:6379', REDIS_B: 'redis://n1:6379' });
 });
+
+it('has what a file takes from the environment by its name, and cannot do without', () => {
+  const text =
+    "const { REPORT_FILE, DATABASE_URL: url, LOG_LEVEL } = process.env; if (!REPORT_FILE || !url) throw new Error('missing');";
+  const values = from(text);
+  expect([values.REPORT_FILE, values.DATABASE_URL, values.LOG_LEVEL]).toEqual([
+    'a',
+    'https://other.example/a',
+    undefined,
+  ]);
+});

@@ -29,12 +29,21 @@ const QUOTED = /\(\s*['"]([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)['"]/g;
 
 /** Names of what has to be there, and is no server of Redis as a rule. */
 function requiredNames({ text }: SourceFile): string[] {
-  const kept = [...text.matchAll(KEPT)].filter(([, variable = '']) => new RegExp(`!\\s*${variable}\\b`).test(text));
+  const kept = [...text.matchAll(KEPT)].map(([, variable = '', name = '']) => [name, variable] as const);
+  const isRequired = ([, variable]: readonly [string, string]): boolean => new RegExp(`!\\s*${variable}\\b`).test(text);
   return [
     ...[...text.matchAll(REQUIRED)].map(([, name = '']) => name),
-    ...kept.map(([, , name = '']) => name),
+    ...[...kept, ...takenIn(text)].filter(isRequired).map(([name]) => name),
     ...(BY_NAME.test(text) ? [...text.matchAll(QUOTED)].map(([, name = '']) => name) : []),
   ];
+}
+
+/** `const { DATABASE_URL: url } = process.env`: each variable of the environment, with the name that it is given. */
+function takenIn(text: string): (readonly [name: string, variable: string])[] {
+  const parts = [...text.matchAll(TAKEN)].flatMap(([, inner = '']) => [
+    ...inner.matchAll(/\b([A-Z][A-Z0-9_]+)(?:\s*:\s*(\w+))?/g),
+  ]);
+  return parts.map(([, name = '', variable = name]) => [name, variable]);
 }
 
 const MADE = /\benv\[\s*`([^`]*)`\s*\]/g;
@@ -59,7 +68,7 @@ function namesIn(sources: readonly SourceFile[]): string[] {
     ...[...text.matchAll(READ)].map(([, dotted, quoted]) => dotted ?? quoted ?? ''),
     ...namesMade(text),
     ...settingsAsked(text),
-    ...[...text.matchAll(TAKEN)].flatMap(([, inner = '']) => inner.match(/[A-Z][A-Z0-9_]+/g) ?? []),
+    ...takenIn(text).map(([name]) => name),
   ]);
   return [...new Set([...names, ...sources.flatMap(requiredNames), ...USUAL])];
 }
