@@ -5,6 +5,7 @@ import { comparisonDefects, drawingDefects, drawnLateDefects } from './fence-def
 import { fenceDefects } from './fences.js';
 import { guardDefects } from './guards.js';
 import { LEADS_TOO_LONG, TOLD_LATE } from './loss-defects.js';
+import { troubleOf } from './outages.js';
 import { leavingDefects } from './readers.js';
 import type { Attempt } from './rehearsal.js';
 import { refusedDefects, releaseDefects, sharedDefects } from './release-defects.js';
@@ -186,12 +187,11 @@ function errorDefects({ how, seen }: Pick<FoundLock, 'how' | 'seen'>): Defect[] 
   if (unreached === null || trial?.isGranted !== false || (unreached.attempt.held === null && !worksUnasked)) return [];
   const { nodes } = unreached;
   const isOne = nodes === 1;
-  const isAsked = trial.sent.some(({ operation }) => operation === 'acquire');
   return [
     {
       id: isOne ? 'fails-open-on-error' : 'no-majority',
       sentence: isOne
-        ? `its work goes on without the lock where ${isAsked ? 'Redis cannot be reached or a command fails' : 'it has no connection to Redis: nothing asks for the key'}: two processes that both fail to ask both work`
+        ? `its work goes on without the lock where ${troubleOf(unreached)}: two processes that both fail to ask both work`
         : `it takes ${Math.floor(nodes / 2)} of ${nodes} nodes for enough where it reaches no more, which is no majority of all nodes: two processes that reach different ones both have the lock`,
       fix: isOne
         ? 'do no work where the lock could not be asked for: throw'

@@ -276,3 +276,24 @@ cli.parse();`;
   expect(await idsOfModule(script('await '))).toEqual([]);
   expect(await idsOfModule(script(''))).toEqual(['releases-early']);
 });
+
+it('finds work that takes an error of Redis for a key that it has acquired', async () => {
+  const renewing = (refused: string): string => `
+import { randomUUID } from 'node:crypto';
+import { renewAll } from './certificates.mjs';
+const { UPSTASH_REDIS_REST_URL, UPSTASH_REDIS_REST_TOKEN: token } = process.env;
+async function redis(...command) {
+  const headers = { authorization: 'Bearer ' + token };
+  const answer = await fetch(UPSTASH_REDIS_REST_URL, { method: 'POST', headers, body: JSON.stringify(command) });
+  return (await answer.json()).result;
+}
+export async function renew() {
+  const own = randomUUID();
+  if (${refused}) return;
+  try { await renewAll(); }
+  finally { await redis('EVAL', "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0", '1', 'renew', own); }
+}`;
+  const asks = "(await redis('SET', 'renew', own, 'NX', 'PX', '60000'))";
+  expect(await idsOfModule(renewing(`${asks} === null`))).toEqual(['fails-open-on-error']);
+  expect(await idsOfModule(renewing(`${asks} !== 'OK'`))).toEqual([]);
+});

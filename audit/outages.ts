@@ -6,10 +6,26 @@ import type { Understood } from './plan.js';
 import { type Attempt, calm, REST_MS, rehearse, use } from './rehearsal.js';
 import type { Said } from './said.js';
 
+/** An acquisition while no majority of so many nodes grants it: they are dead, or answer with errors. */
+interface Unreached {
+  readonly attempt: Attempt;
+  readonly nodes: number;
+  readonly trouble: 'dead' | 'refuses';
+}
+
+/** Where nothing grants it, in words. */
+export function troubleOf({ attempt, trouble }: Unreached): string {
+  const isAsked = attempt.trial?.sent.some(({ operation }) => operation === 'acquire') ?? false;
+  if (!isAsked) return 'it has no connection to Redis: nothing asks for the key';
+  return trouble === 'dead'
+    ? 'Redis cannot be reached or a command fails'
+    : 'Redis answers with an error, which it takes for a key that it has acquired';
+}
+
 /** What is seen of a lock while nodes are dead. */
 export interface InOutages {
   /** No majority of so many nodes was there; `null` where it did not come to that. */
-  readonly unreached: { readonly attempt: Attempt; readonly nodes: number } | null;
+  readonly unreached: Unreached | null;
   /** It goes on as the holder where a minority of its nodes extends its key, and not where none does. */
   readonly extendsByFew: boolean;
   /** It went on to extend its key for long after a release that had failed. */
@@ -26,9 +42,12 @@ export async function inOutages(bench: Bench, hosts: Hosts, how: Understood, ttl
   let unreached: InOutages['unreached'] = null;
   // Half of an even number is where a majority is counted wrongly.
   for (const nodes of how.isOpen && how.nodes > 3 ? [how.nodes, how.nodes - 1] : [how.nodes]) {
-    const [, attempt] = await plays(withoutNodes(nodes, ttlMs));
-    const goesOn = attempt?.held != null || (attempt?.trial?.calls.some(isWork) ?? false);
-    if (attempt !== undefined && (unreached === null || goesOn)) unreached = { attempt, nodes };
+    for (const trouble of nodes === 1 ? (['dead', 'refuses'] as const) : (['dead'] as const)) {
+      const [, attempt] = await plays(withoutNodes(nodes, ttlMs, trouble));
+      const goesOn = attempt?.held != null || (attempt?.trial?.calls.some(isWork) ?? false);
+      if (attempt !== undefined && (unreached === null || goesOn)) unreached = { attempt, nodes, trouble };
+      if (goesOn) break;
+    }
   }
   const believes = async (dead: number): Promise<boolean> => {
     const [attempt] = await plays(withDying(how, dead, ttlMs));
@@ -49,17 +68,25 @@ export async function inOutages(bench: Bench, hosts: Hosts, how: Understood, ttl
   };
 }
 
-/** So many nodes die that no majority is left, while a client has nothing to do, which then asks again. */
-function withoutNodes(nodes: number, ttlMs: number): Schedule {
+/**
+ * So many nodes die that no majority is left, or answer with errors to whoever asks for the lock, while a client has nothing to do, which
+ * then asks again.
+ */
+function withoutNodes(nodes: number, ttlMs: number, trouble: Unreached['trouble']): Schedule {
   const again = 2 * ttlMs + 10_000;
   const schedule = calm(nodes, [[use(10, ttlMs, 100), use(again, ttlMs, 100)]], (again + ttlMs + 2 * REST_MS) * 1000);
-  const die = (_: unknown, i: number): Fault => ({
-    kind: 'crash',
-    node: `n${i}`,
-    atUs: again * 1000 - 1_000_000,
-    restartAfterUs: null,
-  });
-  return { ...schedule, faults: Array.from({ length: Math.ceil(nodes / 2) }, die) };
+  const atUs = again * 1000 - 1_000_000;
+  const fails = (_: unknown, i: number): Fault =>
+    trouble === 'dead'
+      ? { kind: 'crash', node: `n${i}`, atUs, restartAfterUs: null }
+      : {
+          kind: 'error-replies',
+          node: `n${i}`,
+          atUs,
+          forUs: schedule.untilUs,
+          operations: ['acquire', 'extend', 'release'],
+        };
+  return { ...schedule, faults: Array.from({ length: Math.ceil(nodes / 2) }, fails) };
 }
 
 /** So many nodes die for good while a lock is held for three TTLs; for one and a half if that does not extend itself. */

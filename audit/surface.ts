@@ -84,7 +84,7 @@ interface Group {
 const MOST_DEPTH = 3;
 
 /** What has not been made or loaded by then is not waited for, ms of simulated time. */
-export const MAKING_MS = 500;
+export const MAKING_MS = 2_000;
 
 /** Looks through what a file exports for locks. */
 export class Surface {
