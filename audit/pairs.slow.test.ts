@@ -76,3 +76,9 @@ it.each([
 ])('finds %s', async (_, key, finds, ids) => {
   expect(await idsOf(opening(key, finds))).toEqual(ids);
 });
+
+it('finds a lock that is named after a transfer, and after none of its sides', async () => {
+  const ofId = (from: string): string => transfer(`\`transfer:\${req.headers['idempotency-key']}\``, from);
+  expect(await idsOf(ofId('$2'))).toEqual(['key-of-side']);
+  expect(await idsOf(ofId('balance + $2'))).toEqual([]);
+});

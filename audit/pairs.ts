@@ -106,10 +106,30 @@ async function locksOneSide(subject: Runnable, plan: Plan): Promise<Defect | nul
   const { names = new Set<string>(), works = [], isGranted = false } = alone?.trial ?? {};
   if (!isGranted || !works.some((it) => CHANGES.test(it))) return null;
   const [named, left] = sidesIn(texts) ?? (await sidesBy(subject, plan, [...names])) ?? [];
-  if (named === undefined || left === undefined) return null;
+  if (named === undefined || left === undefined) return locksNeitherSide(subject, plan, [...names]);
   return {
     ...OF_SIDE,
     sentence: `${nameOfPlan(plan)} names its lock after "${named}" alone, and changes under it what belongs to "${left}", too: two calls with the same "${left}" and another "${named}" have two keys and run at the same time, both read the same value, and one change is overwritten`,
+  };
+}
+
+/** What may have the sides of a transfer: the body of a request, or its parameters. */
+const MAY_HAVE_SIDES = /\*$/;
+const HAS_NO_SIDES = /(?:^|\.)headers\.\*$/;
+
+/** The same where the lock is named after neither side, but after the transfer itself. */
+async function locksNeitherSide(subject: Runnable, plan: Plan, names: readonly string[]): Promise<Defect | null> {
+  if (!subject.bench.program.texts.some((it) => SIDES.test(it))) return null;
+  const mayHave = (it: string): boolean => {
+    const name = it.replace(/^.*\./, '');
+    return IS_ONE.test(name) || IS_OTHER.test(name) || (MAY_HAVE_SIDES.test(it) && !HAS_NO_SIDES.test(it));
+  };
+  const named = await namesInLock(subject, plan, names);
+  if (!names.some(mayHave) || named.length === 0 || named.some(mayHave)) return null;
+  const after = named.map((it) => `"${it.replace(/\.\*$/, '')}"`).join(' and ');
+  return {
+    ...OF_SIDE,
+    sentence: `${nameOfPlan(plan)} names its lock after ${after}, and not after the two that it takes from and adds to: two calls about one of these have two keys and run at the same time, both read the same value, and one change is overwritten`,
   };
 }
 
