@@ -16,11 +16,14 @@ export interface Claims {
   readonly claim: string | null;
   /** A job of once a day whose work adds each time that it is done; `null` where there is none. */
   readonly addsDaily: { readonly schedule: string; readonly column: string } | null;
+  /** The schedule of a job of once a day; `null` where there is none. */
+  readonly daily: string | null;
 }
 
 /** What these files say about how often their work is done. */
 export function claimsIn(texts: readonly string[]): Claims {
-  return { claim: claimIn(texts), addsDaily: addsDailyIn(texts) };
+  const daily = texts.map((it) => DAILY.exec(it)?.[2]).find((it) => it !== undefined) ?? null;
+  return { claim: claimIn(texts), addsDaily: addsDailyIn(texts), daily };
 }
 
 function claimIn(texts: readonly string[]): string | null {
@@ -29,7 +32,7 @@ function claimIn(texts: readonly string[]): string | null {
 }
 
 /** A schedule of one time a day, or less often: its minute and its hour are numbers. */
-const DAILY = /\b(?:(?:schedule\w*|Cron(?:Job)?)\(|cronTime:)\s*(['"`])((?:\d+ )?\d+ \d+ \S+ \S+ \S+)\1/;
+const DAILY = /\b(?:(?:schedule\w*|Cron(?:Job)?)\(\s*|cronTime:\s*)(['"`])((?:\d+ )?\d+ \d+ \S+ \S+ \S+)\1/;
 const UPDATE = /\bupdate\s+[\w".]+\s+set\s+([^;`]*?)\bwhere\b([^;`]*)/gi;
 /** A column that is set to more, or less, than it was. */
 const ADDS = /\b(\w+)\s*=\s*(?:\w+\.)?\1\s*[+-]/i;

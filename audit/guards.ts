@@ -47,6 +47,10 @@ function isOfPeriod({ key, ttlMs }: Trial): boolean {
   return key !== null && PERIOD.test(key) && (ttlMs ?? 0) >= LONG_MS;
 }
 
+/** Work that reaches people each time that it is done. */
+const SENDS =
+  /(?:send|post|push|deliver|dispatch)\w*(?:mail|sms|text|message|notification|digest|newsletter|report|reminder)/i;
+
 /** What says that it guards a period, and gives the key back as soon as its work is done. */
 export function guardDefects({ how, seen }: Pick<FoundLock, 'how' | 'seen'>): Defect[] {
   const done = doneFirst({ how, seen });
@@ -57,6 +61,7 @@ export function guardDefects({ how, seen }: Pick<FoundLock, 'how' | 'seen'>): De
   if (second.trial.key !== first.trial.key || second.held === null) return [];
   const isAlone = looksAtNothing(first.trial);
   const isPeriod = isAlone && isOfPeriod(first.trial);
+  const sends = first.trial.works.find((it) => SENDS.test(it))?.replace(/^.*\./, '');
   const says = ONCE_IN.test(name)
     ? `${name} says that its work is done once`
     : isPeriod
@@ -65,7 +70,9 @@ export function guardDefects({ how, seen }: Pick<FoundLock, 'how' | 'seen'>): De
         ? `its comment says that its work is done once in a period ("${seen.claim}")`
         : isAlone && seen.addsDaily !== null
           ? `its timer fires once in a period (${JSON.stringify(seen.addsDaily.schedule)}), and each run of its work changes ${seen.addsDaily.column} again`
-          : null;
+          : sends !== undefined && isAlone && seen.daily !== null
+            ? `its timer fires once in a period (${JSON.stringify(seen.daily)}), and each run of its work sends again (${sends})`
+            : null;
   if (says === null) return [];
   return [
     {

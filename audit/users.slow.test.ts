@@ -96,3 +96,28 @@ it('finds readers that do not see a writer, though the file exports none of thei
   expect(await idsOf(catalog("redis.call('exists', KEYS[1]) == '1'"))).toEqual(['reader-ignores-writer']);
   expect(await idsOf(catalog("redis.call('exists', KEYS[1]) == 1"))).toEqual([]);
 });
+
+it('finds a job of once a day that sends a mail and leaves nothing that says so, though another function of the file takes its lock', async () => {
+  const daily = (work: string): string => `
+import { randomUUID } from 'node:crypto';
+import cron from 'node-cron';
+import { Redis } from 'ioredis';
+import { mailer } from './mailer';
+const redis = new Redis(process.env.REDIS_URL!);
+const RELEASE = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+export async function onOneServer(name: string, work: () => Promise<void>): Promise<boolean> {
+  const token = randomUUID();
+  if ((await redis.set('cron:' + name, token, 'PX', 600_000, 'NX')) !== 'OK') return false;
+  try {
+    await work();
+    return true;
+  } finally {
+    await redis.eval(RELEASE, 1, 'cron:' + name, token);
+  }
+}
+export function schedule(): void {
+  cron.schedule('0 5 * * *', () => onOneServer('report', async () => { ${work} }));
+}`;
+  expect(await idsOf(daily('await mailer.sendMail({ subject: "Report" });'))).toEqual(['guard-released']);
+  expect(await idsOf(daily('await mailer.refresh();'))).toEqual([]);
+});

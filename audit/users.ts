@@ -66,7 +66,10 @@ function usersOf({ program }: Bench, { how: { plan }, plans }: FoundLock): reado
   const isUser = (it: Plan): boolean =>
     takerIn(it) !== takerIn(plan) &&
     (isRoute(takerIn(it)) || program.shapes.some(({ name, text }) => name === takerIn(it) && calls.test(text)));
-  const users = plans.filter(isUser).map((it): Plan => ({ ...it, use: 'handler' }));
+  // What registers a job is tried by the job that it hands over, and not by its registering.
+  const isMade = ({ path }: Plan): boolean => path.some(({ kind }) => kind === 'call');
+  const sorted = plans.filter(isUser).sort((a, b) => Number(isMade(b)) - Number(isMade(a)));
+  const users = sorted.map((it): Plan => ({ ...it, use: 'handler' }));
   return users.filter((it, i) => users.findIndex((other) => takerIn(other) === takerIn(it)) === i).slice(0, MOST_USERS);
 }
 
