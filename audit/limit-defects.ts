@@ -75,3 +75,17 @@ export function saidToExceedTtl(name: string, ttlMs: number, said: string): Defe
     fix: 'a TTL that is longer than the work takes, or an extension while it goes on; or a time limit for all of the work that is shorter than the TTL',
   };
 }
+
+/** Of a function, after its name: it goes on until nothing is left to do, however long that takes. */
+export function goesOnUntilNothingIsLeft(
+  name: string,
+  ttlMs: number,
+  call: { readonly name: string; readonly afterMs: number },
+): Defect {
+  const called = call.name.replace(/^\./, '');
+  return {
+    ...limitsExceedTtl(name, ttlMs, call),
+    sentence: `${name} goes on until nothing is left to do, and its key lives for ${seconds(ttlMs)} and is not extended: where there is more to do than fits into that time, it still calls ${called} ${seconds(call.afterMs)} after the lock was granted, beside another process that has it by then`,
+    fix: 'extend the key while the work goes on, and stop where that fails; or look at the time in each turn of the loop, and end before the TTL does',
+  };
+}

@@ -14,6 +14,14 @@ export const GOES_ON: Defect = {
   takes: 'expired',
 };
 
+/** The same where the work itself extends it. */
+export const IGNORES_EXTENSION: Defect = {
+  ...GOES_ON,
+  sentence:
+    'it extends its lock between the steps of its work, and does not look whether that was granted: where its key has expired and another process has the lock, the extension is refused, and it goes on with the next step all the same, though the lock is lost',
+  fix: 'look at the result of each extension, and stop the work where it was refused',
+};
+
 /** It is no longer extended while its work goes on. */
 export const STOPS_EXTENDING: Defect = {
   id: 'stops-extending',

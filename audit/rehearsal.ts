@@ -208,7 +208,7 @@ export function heldNow({ wire }: Bench): Trial | null {
 }
 
 /** Whether an acquisition has deleted its key after that was granted. */
-export function releasedIn({ sent, key, grantedMs }: Trial): boolean {
+export function releasedIn({ sent, key, grantedMs }: Pick<Trial, 'sent' | 'key' | 'grantedMs'>): boolean {
   return sent.some((it) => it.operation === 'release' && it.key === key && it.atMs >= grantedMs);
 }
 

@@ -13,7 +13,7 @@ import { COUNTS_THEM, countOf, IS_COUNT, IS_OVER, isQuantity } from './value-nam
 const IS_UNKNOWN = Symbol('unknown');
 
 /** Calls of one function in one acquisition, for each element of a list. Who calls it more often does so until nothing is left. */
-const MOST_CALLS = 32;
+export const MOST_CALLS = 32;
 
 /** What is said of calls of functions that stand for what is not known. */
 interface Calls {
@@ -30,7 +30,7 @@ interface Calls {
   /** As a number, what a call gives now is this. Default: 1. */
   number: (() => number) | null;
   /** Names of properties that files require to be of a type, with that. */
-  types: ReadonlyMap<string, CheckedType>;
+  types: Pick<ReadonlyMap<string, CheckedType>, 'get'>;
   /** What functions are given that has to be another text than something else, by its path: `input.toId`. */
   unequal: ReadonlySet<string>;
   /** Told when what runs a function that it is handed begins, and when that has ended: a transaction. */

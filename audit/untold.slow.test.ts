@@ -230,3 +230,91 @@ it.each([
 ])('does not take a lock for over where %s', async (_, head, begin, lose, gives) => {
   expect(await idsOf(extending(head, begin, lose, gives), 40)).toEqual(['silent-loss']);
 });
+
+/** Migrates in a transaction for each file under a lock that is extended meanwhile; `last` is done before the commit. */
+const migrating = (last: string): string => `import { Redis } from 'ioredis';
+import Redlock from 'redlock5';
+import { Pool } from 'pg';
+const redlock = new Redlock([new Redis({ maxRetriesPerRequest: 1 })], { retryCount: 3, retryDelay: 400 });
+redlock.on('error', () => {});
+const pool = new Pool();
+export async function migrate(tenant: string, files: string[]): Promise<void> {
+  await redlock.using(['migrate:' + tenant], 20_000, { automaticExtensionThreshold: 8_000 }, async (signal) => {
+    for (const file of files) {
+      const db = await pool.connect();
+      try {
+        await db.query('BEGIN');
+        await db.query('INSERT INTO migrations (tenant, file) VALUES ($1, $2)', [tenant, file]);
+        ${last}
+        await db.query('COMMIT');
+      } catch (error) {
+        await db.query('ROLLBACK');
+        throw error;
+      } finally {
+        db.release();
+      }
+    }
+  });
+}`;
+
+it('counts what is done in a transaction where that is committed', async () => {
+  await expect(idsOf(migrating(''))).resolves.toEqual(['silent-loss']);
+  await expect(idsOf(migrating("if (signal.aborted) throw new Error('lost');"))).resolves.toEqual([]);
+});
+
+/** Imports rows under a lock of redlock 4, which releases a lock that it cannot extend. */
+const importing = (failed: string, before: string): string => `import { Redis } from 'ioredis';
+import Redlock from 'redlock4';
+import { rows } from './rows';
+const redlock = new Redlock([new Redis({ maxRetriesPerRequest: 1 })], { retryCount: 0 });
+redlock.on('clientError', () => {});
+export async function importAll(supplier: string): Promise<void> {
+  let lock = await redlock.lock('import:' + supplier, 20_000);
+  let lost = false;
+  const timer = setInterval(async () => {
+    try { lock = await lock.extend(20_000); } catch { ${failed} }
+  }, 6_000);
+  try {
+    await rows.replace(supplier);
+    ${before}
+    await rows.deleteOthers(supplier);
+  } finally {
+    clearInterval(timer);
+    await lock.unlock().catch(() => undefined);
+  }
+}`;
+
+it('finds work that goes on where its extension has failed, and the library has released its lock for that', async () => {
+  await expect(idsOf(importing("console.warn('lost');", ''))).resolves.toEqual(['silent-loss']);
+  await expect(idsOf(importing('lost = true;', "if (lost) throw new Error('lost');"))).resolves.toEqual([]);
+});
+
+/** Goes through pages, and looks at a signal before each; its key is extended by this. */
+const paging = (extends_: string): string => `import { Redis } from 'ioredis';
+const redis = new Redis(process.env.REDIS_URL!);
+const SAME = "if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end ";
+export async function syncAll(outer: AbortSignal): Promise<void> {
+  const [key, token, lost] = ['sync', String(Math.random()), new AbortController()];
+  if ((await redis.set(key, token, 'PX', 30_000, 'NX')) !== 'OK') return;
+  const timer = setInterval(async () => {
+    const kept = await ${extends_}.catch(() => 0);
+    if (kept !== 1) lost.abort(new Error('lost'));
+  }, 10_000);
+  try {
+    let cursor: string | null = '';
+    while (cursor !== null) {
+      AbortSignal.any([outer, lost.signal]).throwIfAborted();
+      const answer = await fetch('https://crm.example/sync?cursor=' + cursor, { method: 'POST', signal: lost.signal });
+      cursor = (await answer.json()).next;
+    }
+  } finally {
+    clearInterval(timer);
+    await redis.eval(SAME + "return redis.call('del', KEYS[1])", 1, key, token);
+  }
+}`;
+
+it('finds a job that extends the key of another process and goes on with its next page', async () => {
+  await expect(idsOf(paging('redis.pexpire(key, 30_000)'))).resolves.toEqual(['blind-extension']);
+  const compared = `redis.eval(SAME + "return redis.call('pexpire', KEYS[1], 30000)", 1, key, token)`;
+  await expect(idsOf(paging(compared))).resolves.toEqual([]);
+});

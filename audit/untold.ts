@@ -1,12 +1,15 @@
 import { current } from '../libraries/runtime/owner.js';
 import type { Fault } from '../scenarios/index.js';
-import { isWork } from './called.js';
+import { isWork, nameOfCall } from './called.js';
 import type { Defect } from './defect.js';
+import { whereMore } from './endless.js';
 import { refusesLate } from './fences.js';
 import { isHarmful } from './late-safe.js';
 import { overtakenOf } from './leaders.js';
-import { GOES_ON, IGNORES_REFUSAL, LEADS_TOO_LONG, STOPS_EXTENDING } from './loss-defects.js';
-import { type Attempt, calm, cutOff, heldNow, REST_MS, rehearse, use } from './rehearsal.js';
+import { GOES_ON, IGNORES_EXTENSION, IGNORES_REFUSAL, LEADS_TOO_LONG, STOPS_EXTENDING } from './loss-defects.js';
+import { type Attempt, calm, cutOff, heldNow, REST_MS, rehearse, releasedIn, use } from './rehearsal.js';
+import type { Said } from './said.js';
+import { turnOf } from './statements.js';
 import type { Runnable } from './subject.js';
 import { signalsIn } from './unknown.js';
 
@@ -23,6 +26,31 @@ interface Went {
   readonly step: { readonly fromMs: number; readonly toMs: number };
 }
 
+/** What is done, as far as it lasts: in a transaction that is rolled back, nothing. */
+class Lasting {
+  readonly names: string[] = [];
+  isHarm = false;
+  private open: { readonly names: string[]; isHarm: boolean } | null = null;
+
+  /** @param counts - Whether it is noted. What begins a transaction is heard in any case. */
+  hear(name: string, given: readonly unknown[], counts: boolean): void {
+    const turn = turnOf(nameOfCall(name), given);
+    if (turn === 'begin') this.open = { names: [], isHarm: false };
+    if (turn === 'commit' && this.open !== null) {
+      this.names.push(...this.open.names);
+      this.isHarm ||= this.open.isHarm;
+    }
+    if (turn === 'commit' || turn === 'rollback') this.open = null;
+    if (!counts) return;
+    const into = this.open ?? this;
+    into.names.push(turn ?? name);
+    into.isHarm ||= turn === null && isHarmful(name, given);
+  }
+}
+
+/** What extends a lock beside the work. */
+const TIMERS = /\bset(?:Interval|Timeout)\s*\(|\.using\(/;
+
 /** A step that takes long takes so many TTLs. */
 const STEP_TTLS = 3;
 /** Each of so many first steps is tried as that. */
@@ -38,6 +66,8 @@ type Trouble = 'none' | 'cut' | 'paused' | 'overtaken';
 export interface Untold {
   /** It goes on with the next steps of its work though its extension was refused, as it would with the lock. */
   readonly goesOnUntold: boolean;
+  /** The work itself extends the lock, between its steps. */
+  readonly extendsInSteps: boolean;
   /** It goes on so because its extension is granted whosever the key is: the verb of that. */
   readonly extendsAny: string | null;
   /** It extends its lock for a while, and no longer, though its work goes on and nothing is in its way. */
@@ -60,6 +90,7 @@ export async function untoldOf(subject: Runnable, loops: boolean): Promise<Untol
   const { ignoresRefusal, renewsAny } = await overtakenOf(subject);
   const none = {
     goesOnUntold: false,
+    extendsInSteps: false,
     extendsAny: renewsAny,
     stopsExtending: false,
     revivesUntold: false,
@@ -69,8 +100,10 @@ export async function untoldOf(subject: Runnable, loops: boolean): Promise<Untol
   const ttlMs = how.fixedTtlMs;
   if (ignoresRefusal || renewsAny !== null) return none;
   if (how.plan.use !== 'handler' || ttlMs === null || refusesLate(bench) || (loops && !how.releases)) return none;
-  if (loops) return { ...none, leadsOn: await leadsOn(subject, ttlMs) };
-  const kept = await worked(subject, ttlMs, 'none');
+  if (loops && (await leadsOn(subject, ttlMs))) return { ...none, leadsOn: true };
+  // What is told to stop by its caller is not, for so long.
+  const holdMs = loops ? 2 * STEP_TTLS * ttlMs : 1;
+  const kept = await worked(subject, ttlMs, 'none', { holdMs });
   const [own] = kept.attempts;
   const extension = own?.trial?.sent.find(
     ({ operation, key, atMs }) =>
@@ -81,9 +114,9 @@ export async function untoldOf(subject: Runnable, loops: boolean): Promise<Untol
   if (!how.releases) return none;
   const goesOn = async (trouble: Trouble, at: number): Promise<boolean> => {
     // What is extended between the steps may have been lost where one takes long.
-    const { later, isHarm } = await worked(subject, ttlMs, 'none', at, ttlMs / 20);
+    const { later, isHarm } = await worked(subject, ttlMs, 'none', { at, stepMs: ttlMs / 20, holdMs });
     if (!isHarm) return false;
-    const lost = await worked(subject, ttlMs, trouble, at);
+    const lost = await worked(subject, ttlMs, trouble, { at, holdMs });
     const [first, other] = lost.attempts;
     if (first?.held == null || other?.held == null || !isOfRelease(first.releaseError)) return false;
     const isLost = other.acquiredMs < first.acquiredMs + STEP_TTLS * ttlMs;
@@ -97,18 +130,30 @@ export async function untoldOf(subject: Runnable, loops: boolean): Promise<Untol
   };
   const extendsAny = extension.compares ? null : extension.verb.toUpperCase();
   for (let at = 0; at < MOST_STEPS; at++)
-    if (await goesOn('cut', at)) return { ...none, goesOnUntold: extendsAny === null, extendsAny };
+    if (await goesOn('cut', at))
+      return {
+        ...none,
+        goesOnUntold: extendsAny === null,
+        extendsInSteps: extendedIn(own, kept.step).length === 0 || !bench.program.texts.some((it) => TIMERS.test(it)),
+        extendsAny,
+      };
   // After a pause it may extend the key of the next holder, and nothing has told it that no answer came.
   if (extendsAny !== null && (await goesOn('overtaken', 0))) return { ...none, extendsAny };
   return { ...none, revivesUntold: await goesOn('paused', 0) };
 }
 
+/** The extensions of a lock within a step of its work. */
+function extendedIn({ trial }: Attempt, { fromMs, toMs }: Went['step']): readonly Said[] {
+  const isWithin = ({ operation, key, atMs }: Said): boolean =>
+    operation === 'extend' && key === trial?.key && atMs > fromMs + 1 && atMs < toMs;
+  return trial?.sent.filter(isWithin) ?? [];
+}
+
 /** Whether a lock was extended within a step of its work, and then not for longer than a TTL of that. */
-function isLeftAlone({ trial, leftMs }: Attempt, { fromMs, toMs }: Went['step'], ttlMs: number): boolean {
-  const within = trial?.sent.filter(
-    ({ operation, key, atMs }) => operation === 'extend' && key === trial.key && atMs > fromMs + 1 && atMs < toMs,
-  );
-  const last = within?.at(-1);
+function isLeftAlone(attempt: Attempt, step: Went['step'], ttlMs: number): boolean {
+  const { fromMs, toMs } = step;
+  const { leftMs } = attempt;
+  const last = extendedIn(attempt, step).at(-1);
   // A time limit may have ended the step.
   const untilMs = leftMs > fromMs ? Math.min(toMs, leftMs) : toMs;
   return last !== undefined && untilMs - last.atMs > 1.05 * ttlMs;
@@ -146,12 +191,15 @@ async function worked(
   { bench, hosts, how }: Runnable,
   ttlMs: number,
   trouble: Trouble,
-  at = 0,
-  stepMs: number = STEP_TTLS * ttlMs,
+  {
+    at = 0,
+    stepMs = STEP_TTLS * ttlMs,
+    holdMs,
+  }: { readonly at?: number; readonly stepMs?: number; readonly holdMs: number },
 ): Promise<Went> {
   const schedule = calm(
     how.nodes,
-    [[use(10, ttlMs, 1)], ...(trouble === 'none' ? [] : [[use(1.6 * ttlMs, ttlMs, 1)]])],
+    [[use(10, ttlMs, holdMs)], ...(trouble === 'none' ? [] : [[use(1.6 * ttlMs, ttlMs, holdMs)]])],
     (8 * ttlMs + REST_MS) * 1000,
   );
   const cut = cutOff('c1', how.nodes, 0.3 * ttlMs, 1.5 * ttlMs);
@@ -164,10 +212,18 @@ async function worked(
   };
   let [steps, isDone, isTold] = [0, false, false];
   const step = { fromMs: Number.NaN, toMs: Number.NaN };
-  const later: string[] = [];
-  let isHarm = false;
+  const done = new Lasting();
   const signals = new Set<AbortSignal>();
-  const isWorking = (): boolean => current.owner?.name === 'c1' && heldNow(bench) !== null;
+  /** What it had sent when that step was over: a release among it is none that ends its work, as of an extension that fails. */
+  let sentBefore = 0;
+  const isWorking = (): boolean => {
+    if (current.owner?.name !== 'c1') return false;
+    if (!isDone) return heldNow(bench) !== null;
+    const trial = bench.wire.trialOf(current.owner);
+    if (trial === null) return false;
+    const { sent, key, grantedMs } = trial;
+    return !releasedIn({ sent: sent.slice(sentBefore), key, grantedMs });
+  };
   /** The transaction in which that step is, if it is in one: that commits all its steps, or none. */
   let within: object | undefined;
   const openNow = (): object | undefined =>
@@ -185,27 +241,33 @@ async function worked(
     await new Promise((resolve) => setTimeout(resolve, stepMs));
     step.toMs = current.owner?.wallMs() ?? Number.NaN;
     isDone = true;
+    sentBefore = current.owner === null ? 0 : (bench.wire.trialOf(current.owner)?.sent.length ?? 0);
     isTold = [...signals].some(({ aborted }) => aborted);
   };
   const heard = (given: readonly unknown[], name: string): void => {
     if (!isWorking()) return;
     const own = signalsIn(given);
     for (const signal of own) signals.add(signal);
-    if (!isDone || own.some(({ aborted }) => aborted)) return;
     const isWithin = within !== undefined && openNow() === within;
-    if (isWithin) return;
-    later.push(name);
-    isHarm ||= isHarmful(name, given);
+    done.hear(name, given, isDone && !own.some(({ aborted }) => aborted) && !isWithin);
   };
   const ways = { naturally: true, heard, takes, elements: 2 };
-  const attempts = await rehearse(bench, hosts, how, { ...schedule, faults: faults[trouble] }, ways);
-  return { attempts, later, isHarm, isTold, step };
+  const attempts = await whereMore(MOST_STEPS, () =>
+    rehearse(bench, hosts, how, { ...schedule, faults: faults[trouble] }, ways),
+  );
+  return { attempts, later: done.names, isHarm: done.isHarm, isTold, step };
 }
 
 /** What is wrong with how a function that does its own work keeps its lock. */
-export function untoldDefects({ goesOnUntold, leadsOn, ignoresRefusal, stopsExtending }: Untold): Defect[] {
+export function untoldDefects({
+  goesOnUntold,
+  extendsInSteps,
+  leadsOn,
+  ignoresRefusal,
+  stopsExtending,
+}: Untold): Defect[] {
   const told = [
-    [goesOnUntold, GOES_ON],
+    [goesOnUntold, extendsInSteps ? IGNORES_EXTENSION : GOES_ON],
     [leadsOn, LEADS_TOO_LONG],
     [ignoresRefusal, IGNORES_REFUSAL],
     [stopsExtending, STOPS_EXTENDING],
