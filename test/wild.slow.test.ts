@@ -101,6 +101,8 @@ describe.each([
   ['sixtieth', 20],
   ['sixty-first', 20],
   ['sixty-second', 20],
+  ['sixty-third', 20],
+  ['sixty-fourth', 20],
 ] as const)('the %s set of locks as people write them', (set, count) => {
   const locks = locksOf(set);
 
