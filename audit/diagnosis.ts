@@ -180,9 +180,9 @@ function isHarmless({ trial }: Attempt): boolean {
 
 /** What it does where no majority of its nodes is there. */
 function errorDefects({ how, seen }: Pick<FoundLock, 'how' | 'seen'>): Defect[] {
-  const { unreached, worksUnasked } = seen;
+  const { unreached, worksUnasked, worksRefused } = seen;
   if (how.asksOne && unreached?.attempt.held != null) return [FAILS_OVER];
-  if (how.nodes === 1 && isHarmless(seen.alone)) return [];
+  if (worksRefused || (how.nodes === 1 && isHarmless(seen.alone))) return [];
   const trial = unreached?.attempt.trial;
   if (unreached === null || trial?.isGranted !== false || (unreached.attempt.held === null && !worksUnasked)) return [];
   const { nodes } = unreached;

@@ -119,6 +119,8 @@ export async function untoldOf(subject: Runnable, loops: boolean): Promise<Untol
     const lost = await worked(subject, ttlMs, trouble, { at, holdMs });
     const [first, other] = lost.attempts;
     if (first?.held == null || other?.held == null || !isOfRelease(first.releaseError)) return false;
+    // What nobody awaits goes on when the function has ended.
+    if (first.leftMs < lost.step.toMs) return false;
     const isLost = other.acquiredMs < first.acquiredMs + STEP_TTLS * ttlMs;
     const isSetAgain = first.trial?.sent.some(
       ({ operation, key, atMs }) => operation === 'acquire' && key === first.trial?.key && atMs > other.leftMs,
