@@ -138,3 +138,23 @@ export class Permits {
   expect(understood[0]).toBe('Permits.acquire (lock.mjs:4) acquires, and release releases');
   expect(findings.map(({ id }) => id)).toContain('ranked-by-clock');
 });
+
+it('counts those whom a function lets in that hands a limit of its own to one that is told it', async () => {
+  const told = `${slots('now + ARGV[2]', 'now').replace('const MOST = 3;', '').split('const limit')[0]}
+export function semaphore(client, { name, limit }) {
+  return {
+    async run(work) {
+      const id = crypto.randomUUID();
+      const got = await client.eval(ENTER, { keys: ['sem:' + name], arguments: [id, '30000', String(limit)] });
+      if (got !== 1) return false;
+      try { await work(); return true; } finally { await client.zRem('sem:' + name, id); }
+    },
+  };
+}
+export async function rollOut(client, gateway) {
+  const sem = semaphore(client, { name: 'roll-out', limit: 12 });
+  return sem.run(async () => { await gateway.push(); });
+}`;
+  const { findings } = await audited(told, 10);
+  expect(findings.map(({ id }) => id)).toEqual([]);
+});

@@ -137,10 +137,12 @@ export function unknownValue(
     const about = READS_OUT.test(path) ? toldIn(told) : text;
     const same = now === number && about === text ? made : unknownValue(known, about, path, typed, now);
     const nothing = nothingOf(path, told);
-    const given =
-      (LOOKS_FOR.test(path) || nothing !== undefined) && findsNothing()
-        ? nothing
-        : resultOf(path, plainOf(type, text, now) ?? (isList(type) ? elements(text, now) : same));
+    const isNothing = (LOOKS_FOR.test(path) || nothing !== undefined) && findsNothing();
+    const given = isNothing
+      ? nothing
+      : resultOf(path, plainOf(type, text, now) ?? (isList(type) ? elements(text, now) : same));
+    // A loop that asks for more until nothing is left may not await that: `while (term.isCurrent())`.
+    if (!isNothing && given === null) return null;
     if (handed !== undefined && becomes === 'called-back') {
       const taken = calls.takes?.() ?? Promise.resolve();
       return void taken.then(
@@ -312,8 +314,9 @@ const COUNTS = new WeakMap<object, Map<string, number>>();
 
 /** What a call returns: `made`, after too many calls 0 for a number, else an empty list, and then `null`. A loop until nothing is left ends at one of them. */
 function resultOf(path: string, made: unknown): unknown {
-  const task = current.owner?.task;
-  if (task === null || task === undefined) return made;
+  // What is called as a file is loaded, or something is made, is so without an acquisition.
+  const task = current.owner?.task ?? current.owner;
+  if (task === null) return made;
   const counts = COUNTS.get(task) ?? new Map<string, number>();
   COUNTS.set(task, counts);
   const times = (counts.get(path) ?? 0) + 1;
