@@ -253,6 +253,7 @@ function timeFor({ type }: Parameter): unknown {
 /** What reads as a text is one: what is sent to Redis, it is part of. */
 function unknownFor(parameter: Parameter): unknown {
   const { name, type } = parameter;
+  if (/^(?:Uint8Array|Buffer)\b/.test(type)) return Buffer.from('a');
   const required = type === '' ? (requiredValue(name, 'a') ?? undefined) : undefined;
   if (required !== undefined) return required;
   const isText = /^string\b(?!\s*\[)/.test(type) || /prefix|namespace|version|region/i.test(name);

@@ -216,3 +216,25 @@ export class Sweeper {
 it('lets pass an election that is started twice', async () => {
   expect(await idsOf(ELECTION)).toEqual([]);
 });
+
+it('has bytes where a function asks for these, so that its work is done', async () => {
+  const signing = (place: string): string => `${HEAD}
+import { createHash } from 'node:crypto';
+interface Database { transaction<T>(work: (tx: { query(text: string, values: unknown[]): Promise<{ rows: { hash: string }[] }> }) => Promise<T>): Promise<T> }
+export class Chain {
+  constructor(private readonly db: Database, private readonly redis: Redis) {}
+  async append(id: string, document: Uint8Array): Promise<void> { ${place} }
+  private async locked(id: string, work: () => Promise<void>): Promise<void> {
+    const token = randomUUID();
+    if ((await this.redis.set('chain:' + id, token, 'PX', 9000, 'NX')) !== 'OK') throw new Error('busy');
+    try { await work(); } finally { await this.redis.eval(UNLOCK, 1, 'chain:' + id, token); }
+  }
+}`;
+  const adds = `const { rows } = await tx.query('SELECT hash FROM chain WHERE id = $1', [id]);
+    const hash = createHash('sha256').update(rows[0]?.hash ?? '').update(document).digest('hex');
+    await tx.query('INSERT INTO chain (id, hash) VALUES ($1, $2)', [id, hash]);`;
+  const within = `await this.db.transaction(async (tx) => this.locked(id, async () => { ${adds} }));`;
+  const around = `await this.locked(id, async () => this.db.transaction(async (tx) => { ${adds} }));`;
+  expect(await idsOf(signing(within))).toEqual(['released-before-commit']);
+  expect(await idsOf(signing(around))).toEqual([]);
+});

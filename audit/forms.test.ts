@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { formed } from './forms.js';
+import { formed, periodFor } from './forms.js';
 
 it('names things in the form that a file asks for', () => {
   expect(formed('a', ['const UUID = /^[0-9a-f]{8}-[0-9a-f-]{27}$/i;'])).toMatch(/^00000000-0000-4000-8000-/);
@@ -25,4 +25,12 @@ it('names things as a list has them in which a file looks', () => {
   expect(formed('a', texts)).not.toBe(formed('b', texts));
   // Nothing is looked for in it.
   expect(formed('a', ["const WORDS = ['one', 'two']; if (id.length < 8) return;"])).toMatch(/^00000000-/);
+});
+
+it('ends a stay after its beginning, and soon', () => {
+  for (const name of ['a', 'b', 'a2']) {
+    const [from = '', to = ''] = ['arrival', 'departure'].map((it) => periodFor(it, name));
+    expect(Date.parse(to) - Date.parse(from)).toBe(86_400_000);
+    expect([periodFor('checkIn', name), periodFor('checkOutDate', name)]).toEqual([from, to]);
+  }
 });

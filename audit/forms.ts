@@ -1,10 +1,17 @@
 type Form = (name: string) => string;
 
+/** A day of one month, so that a stay is short, whichever its days are. */
+function dayFor(name: string, later: number): string {
+  return `2097-05-${String(1 + later + (Number(numberOf(name, 3)) % 27)).padStart(2, '0')}`;
+}
+
 /** Formats of periods, by what they are called. */
 const PERIODS: readonly (readonly [RegExp, Form])[] = [
   [/^(?:month|period)$/, (name) => `2${numberOf(name, 3)}-05`],
   [/^(?:day|date)$/, (name) => `2${numberOf(name, 3)}-05-18`],
   [/^year$/, (name) => `2${numberOf(name, 3)}`],
+  [/^(?:arrival|check_?[iI]n)(?:_?(?:[dD]ay|[dD]ate|[oO]n))?$/, (name) => dayFor(name, 0)],
+  [/^(?:departure|check_?[oO]ut)(?:_?(?:[dD]ay|[dD]ate|[oO]n))?$/, (name) => dayFor(name, 1)],
 ];
 
 /** A name as a period, where something that is called so is one: `2097-05` for `month`. */
