@@ -30,6 +30,7 @@ export const FINDING_TITLES: Readonly<Record<string, string>> = {
   'key-of-order': 'Its lock is named after two things in the order in which they are given.',
   'key-of-pair': 'Its lock is named after two things together, each of which it changes.',
   'key-of-side': 'Its lock is named after one, or none, of two things that it changes.',
+  'key-of-start': 'Its lock is named after the beginning of a range, and others overlap that.',
   'late-extension': 'It extends its key for the first time when that has expired.',
   leak: 'It leaves a key behind that nobody has any use for.',
   'leaves-key': 'It leaves a key behind after its release, or after an attempt that failed.',

@@ -82,3 +82,31 @@ it('finds a lock that is named after a transfer, and after none of its sides', a
   expect(await idsOf(ofId('$2'))).toEqual(['key-of-side']);
   expect(await idsOf(ofId('balance + $2'))).toEqual([]);
 });
+
+/** Books a room under a lock of this name where no stay `clashes`. */
+const stay = (key: string, clashes: string): string => `
+import { randomUUID } from 'node:crypto';
+import { Redis } from 'ioredis';
+import pg from 'pg';
+const redis = new Redis(process.env.REDIS_URL!);
+const db = new pg.Pool({ connectionString: process.env.DATABASE_URL });
+export async function book(roomId: string, arrival: string, departure: string): Promise<boolean> {
+  const key = ${key}, token = randomUUID();
+  if ((await redis.set(key, token, 'PX', 30_000, 'NX')) !== 'OK') return false;
+  try {
+    const { rows } = await db.query('SELECT 1 FROM stays WHERE room = $1 AND ${clashes}', [roomId, arrival, departure]);
+    if (rows.length > 0) return false;
+    await db.query('INSERT INTO stays (room, arrival, departure) VALUES ($1, $2, $3)', [roomId, arrival, departure]);
+    return true;
+  } finally { await redis.eval("${UNLOCK}", 1, key, token); }
+}`;
+
+it('finds a lock that is named after the beginning of a range, where the file looks for what overlaps that', async () => {
+  const overlaps = 'arrival < $3 AND departure > $2';
+  const ofRoom = `\`room:\${roomId}\``;
+  const ofStart = `\`room:\${roomId}:\${arrival}\``;
+  expect(await idsOf(stay(ofStart, overlaps))).toEqual(['key-of-start']);
+  expect(await idsOf(stay(ofRoom, overlaps))).toEqual([]);
+  expect(await idsOf(stay(ofStart, 'arrival = $2'))).toEqual([]);
+  expect(await idsOf(stay(ofStart, `${overlaps} FOR UPDATE`))).toEqual([]);
+});

@@ -18,7 +18,37 @@ const ADDS = /\b(\w+)\s*=\s*(?:\w+\.)?\1\s*[-+]|\b(?:in|de)crement\b|\$inc\b/i;
 
 /** What is wrong with the name of the lock of a transfer, or of what two have together. */
 export async function ofTransfer(subject: Runnable, plan: Plan): Promise<Defect | null> {
-  return (await locksPair(subject, plan)) ?? (await locksOneSide(subject, plan)) ?? (await locksInOrder(subject, plan));
+  return (
+    (await locksPair(subject, plan)) ??
+    (await locksOneSide(subject, plan)) ??
+    (await locksInOrder(subject, plan)) ??
+    locksStart(subject, plan)
+  );
+}
+
+/** Looks for what overlaps a range: `arrival < $3 AND departure > $2`. */
+const OVERLAPS =
+  /\b\w*overlap\w*\s*\(|\b\w+\s*<=?\s*(?:\$\d|\$\{[^}]*\}|[:@]\w+|\?)\s+and\s+\w+\s*>=?\s*(?:\$\d|\$\{|[:@]\w|\?)/i;
+/** What keeps others out of a range besides: a constraint, and locks of the database. */
+const KEEPS_OUT = /exclu(?:de|sion)|no_?overlap|for update|serializable|pessimistic/i;
+/** A name of a key that has the beginning of a range in it. */
+const OF_START =
+  /`([^`\n]*:[^`\n]*\$\{\s*(?:\w+\.)*(?:arrival|checkIn|start\w*|from|begin\w*)(?:\.(?:toISOString|getTime|valueOf)\(\))?\s*\})`/g;
+
+/** What is wrong where the lock of a range is named after its beginning, and the file looks for others that overlap it. */
+async function locksStart(subject: Runnable, plan: Plan): Promise<Defect | null> {
+  const { texts } = subject.bench.program;
+  const templates = texts.flatMap((it) => [...it.matchAll(OF_START)].map(([, template = '']) => template));
+  if (templates.length === 0 || !texts.some((it) => OVERLAPS.test(it)) || texts.some((it) => KEEPS_OUT.test(it)))
+    return null;
+  const [alone] = await played(subject, [{ plan, atMs: 10 }]);
+  const { key = null, isGranted = false } = alone?.trial ?? {};
+  const isNamed = (template: string): boolean => {
+    const parts = template.split(/\$\{[^}]*\}/).map((it) => it.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'));
+    return new RegExp(`^${parts.join('.+')}$`).test(key ?? '');
+  };
+  if (!isGranted || key === null || !templates.some(isNamed)) return null;
+  return { ...OF_RANGE, sentence: `${nameOfPlan(plan)} ${OF_RANGE.sentence}` };
 }
 
 /** Looks for what two have together, whichever of them is named first: `(a = $1 AND b = $2) OR (a = $2 AND b = $1)`. */
@@ -156,6 +186,16 @@ const IN_ORDER: Defect = {
   sentence:
     'names its lock after two things in the order in which it is given them, though what it looks for may have them in either order: a call with the same two the other way round has another key, and does the same work at the same time',
   fix: 'sort the two before the key is made of them',
+  brings: [],
+  property: 'mutual-exclusion',
+  isShown: true,
+};
+
+const OF_RANGE: Defect = {
+  id: 'key-of-start',
+  sentence:
+    'names its lock after the beginning of a range, and looks under it for others that overlap: two that overlap and begin at different times have two keys and run at the same time, neither finds the other, and both are stored',
+  fix: 'name the lock after the thing alone (the room, the seat), or take one lock for each part of the range (each night)',
   brings: [],
   property: 'mutual-exclusion',
   isShown: true,
