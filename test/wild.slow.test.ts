@@ -103,6 +103,7 @@ describe.each([
   ['sixty-second', 20],
   ['sixty-third', 20],
   ['sixty-fourth', 20],
+  ['sixty-fifth', 20],
 ] as const)('the %s set of locks as people write them', (set, count) => {
   const locks = locksOf(set);
 
