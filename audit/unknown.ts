@@ -311,7 +311,10 @@ function isList(type: string): boolean {
 /** By acquisition, and by the name of a function: how often that was called. */
 const COUNTS = new WeakMap<object, Map<string, number>>();
 
-/** What a call returns: `made`, after too many calls 0 for a number, else an empty list, and then `null`. A loop until nothing is left ends at one of them; one that does not await it (`while (term.isCurrent())`), at `null`. */
+/**
+ * What a call returns: `made`, after too many calls 0 for a number, else an empty list, and then `null`. A loop until nothing is left ends
+ * at one of them; one that does not await it (`while (term.isCurrent())`), at `null`.
+ */
 function resultOf(path: string, made: unknown): unknown {
   // What is called as a file is loaded, or something is made, is so without an acquisition.
   const task = current.owner?.task ?? current.owner;
