@@ -51,7 +51,7 @@ function isOfPeriod({ key, ttlMs }: Trial): boolean {
 const SENDS =
   /(?:send|post|push|deliver|dispatch)\w*(?:mail|sms|text|message|notification|digest|newsletter|report|reminder)/i;
 
-/** What says that it guards a period, and gives the key back as soon as its work is done. */
+/** What says that it guards a period, and deletes its key as soon as its work is done. */
 export function guardDefects({ how, seen }: Pick<FoundLock, 'how' | 'seen'>): Defect[] {
   const done = doneFirst({ how, seen });
   if (done.length > 0) return done;

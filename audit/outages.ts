@@ -69,7 +69,7 @@ export async function inOutages(bench: Bench, hosts: Hosts, how: Understood, ttl
 }
 
 /**
- * So many nodes die that no majority is left, or answer with errors to whoever asks for the lock, while a client has nothing to do, which
+ * So many nodes die that no majority is left, or answer with errors to what asks for the lock, while a client has nothing to do, which
  * then asks again.
  */
 function withoutNodes(nodes: number, ttlMs: number, trouble: Unreached['trouble']): Schedule {

@@ -56,3 +56,10 @@ it('counts the time limit of each try, and takes none for another call of its pr
   expect((await audited(limited(60_000, 'getStatement'))).ids).toEqual([]);
   expect((await audited(limited(60_000, 'statement'))).ids).toEqual([]);
 });
+
+it('takes the signal of a caller for no time limit', async () => {
+  const stopped = booking(20_000)
+    .replace('statement(accountId)', 'getStatement(accountId, { signal: this.stopping.signal })')
+    .replace('  constructor(', '  private readonly stopping = new AbortController();\n  constructor(');
+  expect((await audited(stopped)).ids).toEqual([]);
+});

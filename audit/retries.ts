@@ -68,13 +68,14 @@ async function tried(
   const { bench } = subject;
   const limitOf = limitsOfCalls();
   let [latest, failed, limitMs] = ['', 0, 0];
+  let signals: readonly AbortSignal[] = [];
+  let isUnlimited = false;
   let afterMs = Number.NaN;
   const lates: number[] = [];
   const heard = (given: readonly unknown[], call: string): void => {
     latest = nameOfCall(call);
     limitMs = limitOf(given, latest);
-    // A signal ends it before that.
-    if (signalsIn(given).length > 0) limitMs ||= 2 * ttlMs;
+    signals = limitMs === 0 ? signalsIn(given) : [];
     const trial = heldNow(bench);
     const sinceMs = nowMs() - (trial?.grantedMs ?? Number.NaN);
     if (latest === name && failed === failures && Number.isNaN(afterMs)) afterMs = sinceMs;
@@ -84,13 +85,16 @@ async function tried(
   const takes = async (): Promise<void> => {
     if (latest !== name || failed >= failures || heldNow(bench) === null) return;
     failed++;
-    // The longest that it may take to fail.
-    await later(limitMs);
+    // The longest that it may take to fail: a signal that does not abort by then is no time limit.
+    const own = signals;
+    await later(own.length > 0 ? 2 * ttlMs : limitMs);
+    isUnlimited ||= own.length > 0 && !own.some(({ aborted }) => aborted);
     throw new Error('it failed');
   };
   const { trial, held = null, leftMs = Number.NaN } = (await once(subject, plan, { heard, takes }, 4 * ttlMs)) ?? {};
   const isAgain = !Number.isNaN(afterMs);
   const isKept = trial?.sent.some(({ operation }) => operation === 'extend') ?? true;
   const isReleased = trial?.sent.some((it) => it.operation === 'release' && it.atMs >= trial.grantedMs) ?? false;
-  return { isAgain, afterMs, isLate: held !== null && !isKept && isReleased && lates.some((atMs) => atMs <= leftMs) };
+  const isLate = held !== null && !isKept && isReleased && lates.some((atMs) => atMs <= leftMs);
+  return { isAgain, afterMs, isLate: isLate && !isUnlimited };
 }
