@@ -98,8 +98,8 @@ export function worksBeside(first: Attempt | undefined, second: Attempt | undefi
   return other.works.some((it, i) => it === beginning && (other.worksAtMs[i] ?? Number.NaN) < endMs);
 }
 
-/** Whether the calls of one process do all the work of one call so many times as there are calls. */
-export function doesMore(calls: Played, [alone]: Played): boolean {
+/** Whether each call of the first process has done all that a call does which is `alone`. */
+export function isDoneByEach(calls: Played, [alone]: Played): boolean {
   const own = calls.filter((it) => it?.client === 'c1');
   const works = own.flatMap((it) => it?.trial?.works ?? []);
   const timesIn = (all: readonly string[], work: string): number => all.filter((it) => it === work).length;

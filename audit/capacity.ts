@@ -69,7 +69,7 @@ export async function capacityOf(bench: Bench, hosts: Hosts, how: Understood, tt
   const asking = Math.min(MOST_ASKING, Math.max(LEAST_ASKING, ...written.map((it) => it + 3)));
   const holds = Array.from({ length: asking }, (_, i) => use(10 + i * APART_MS, ttlMs, 0.9 * ttlMs));
   const seen = inAt(await playing(holds), 10 + asking * APART_MS + 200);
-  // What is told how many may hold it may tell that to another function of its own.
+  // Another function of the file may be the one that says how many may hold it.
   const hasLimit = isTold(bench) && !written.includes(seen);
   const limits = hasLimit ? [] : written;
   const admitted = hasLimit ? 1 : seen;

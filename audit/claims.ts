@@ -14,16 +14,16 @@ const LINE_BREAK = /\s*\n\s*(?:\*|\/\/)?\s*/g;
 export interface Claims {
   /** A comment on it; `null` where there is none. */
   readonly claim: string | null;
-  /** A job of once a day whose work adds each time that it is done; `null` where there is none. */
-  readonly addsDaily: { readonly schedule: string; readonly column: string } | null;
   /** The schedule of a job of once a day; `null` where there is none. */
   readonly daily: string | null;
+  /** A column to which work adds each time that it is done; `null` where there is none. */
+  readonly adds: string | null;
 }
 
 /** What these files say about how often their work is done. */
 export function claimsIn(texts: readonly string[]): Claims {
   const daily = texts.map((it) => DAILY.exec(it)?.[2]).find((it) => it !== undefined) ?? null;
-  return { claim: claimIn(texts), addsDaily: addsDailyIn(texts), daily };
+  return { claim: claimIn(texts), daily, adds: addsIn(texts) };
 }
 
 function claimIn(texts: readonly string[]): string | null {
@@ -37,18 +37,12 @@ const UPDATE = /\bupdate\s+[\w".]+\s+set\s+([^;`]*?)\bwhere\b([^;`]*)/gi;
 /** A column that is set to more, or less, than it was. */
 const ADDS = /\b(\w+)\s*=\s*(?:\w+\.)?\1\s*[+-]/i;
 
-/** A job whose statement adds each time, as none of its conditions is on what it sets. */
-function addsDailyIn(texts: readonly string[]): Claims['addsDaily'] {
-  for (const text of texts) {
-    const schedule = DAILY.exec(text)?.[2];
-    if (schedule === undefined) continue;
-    for (const [, set = '', where = ''] of text.matchAll(UPDATE)) {
-      const column = ADDS.exec(set)?.[1];
-      const isGuarded = [...set.matchAll(/(\w+)\s*=/g)].some(([, name]) =>
-        new RegExp(`\\b${name}\\b`, 'i').test(where),
-      );
-      if (column !== undefined && !isGuarded) return { schedule, column };
-    }
+/** The column of a statement that adds each time, as none of its conditions is on what it sets. */
+function addsIn(texts: readonly string[]): string | null {
+  for (const [, set = '', where = ''] of texts.flatMap((it) => [...it.matchAll(UPDATE)])) {
+    const column = ADDS.exec(set)?.[1];
+    const isGuarded = [...set.matchAll(/(\w+)\s*=/g)].some(([, name]) => new RegExp(`\\b${name}\\b`, 'i').test(where));
+    if (column !== undefined && !isGuarded) return column;
   }
   return null;
 }

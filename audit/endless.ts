@@ -4,6 +4,7 @@ import type { Defect } from './defect.js';
 import { refusesLate } from './fences.js';
 import { isHarmful } from './late-safe.js';
 import { goesOnUntilNothingIsLeft } from './limit-defects.js';
+import { later } from './load.js';
 import { nameOfPlan, type Plan } from './plan.js';
 import { nowMs, OVER, once, ttlOf } from './played.js';
 import { heldNow } from './rehearsal.js';
@@ -23,7 +24,7 @@ const SHORT_MS = 500;
 const SHARE = 1 / 20;
 
 /** Runs something where each task finds so many next pages, as far as a loop asks for one: otherwise, there is none after the first. */
-export async function whereMore<T>(pages: number, run: () => Promise<T>): Promise<T> {
+export async function withPages<T>(pages: number, run: () => Promise<T>): Promise<T> {
   const { types } = calls;
   const read = new WeakMap<object, number>();
   const get = (name: string): CheckedType | undefined => {
@@ -46,9 +47,10 @@ export async function whereMore<T>(pages: number, run: () => Promise<T>): Promis
  * Whether a function goes on with its work after its TTL for as long as there is more to do. What looks at the time, at a signal or at its
  * lock before it goes on does no work then.
  */
-export async function isEndless({ bench, ...subject }: Runnable, plan: Plan): Promise<Defect | null> {
+export async function pagesPastTtl(subject: Runnable, plan: Plan): Promise<Defect | null> {
+  const { bench } = subject;
   if (refusesLate(bench) || !bench.program.texts.some((it) => LOOPS.test(it))) return null;
-  const ttlMs = await ttlOf({ bench, ...subject }, plan);
+  const ttlMs = await ttlOf(subject, plan);
   if (ttlMs > LONG_MS || ttlMs < SHORT_MS) return null;
   const times = new Map<string, number>();
   const lates: { readonly name: string; readonly atMs: number; readonly afterMs: number }[] = [];
@@ -60,10 +62,10 @@ export async function isEndless({ bench, ...subject }: Runnable, plan: Plan): Pr
     const afterMs = nowMs() - trial.grantedMs;
     if (afterMs > OVER * ttlMs && isHarmful(call, given)) lates.push({ name, atMs: nowMs(), afterMs });
   };
-  const takes = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, SHARE * ttlMs));
+  const takes = (): Promise<void> => later(SHARE * ttlMs);
   const forMs = 4 * MOST_CALLS * SHARE * ttlMs;
   const own = { ...subject, bench: { ...bench, finds: true } };
-  const attempt = await whereMore(2 * MOST_CALLS, () => once(own, plan, { heard, takes }, forMs));
+  const attempt = await withPages(2 * MOST_CALLS, () => once(own, plan, { heard, takes }, forMs));
   const { trial, held = null, leftMs = Number.NaN } = attempt ?? {};
   if (held === null || trial?.sent.some(({ operation }) => operation === 'extend') !== false) return null;
   const isReleased = trial.sent.some(({ operation, atMs }) => operation === 'release' && atMs >= trial.grantedMs);

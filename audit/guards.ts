@@ -1,3 +1,4 @@
+import type { Claims } from './claims.js';
 import type { Defect } from './defect.js';
 import { takerIn } from './plan.js';
 import type { Trial } from './trial.js';
@@ -51,28 +52,28 @@ function isOfPeriod({ key, ttlMs }: Trial): boolean {
 const SENDS =
   /(?:send|post|push|deliver|dispatch)\w*(?:mail|sms|text|message|notification|digest|newsletter|report|reminder)/i;
 
+/** What says or shows that work is done once in a period; `null` for nothing. */
+function onceBy(name: string, trial: Trial, { claim, daily, adds }: Claims): string | null {
+  if (ONCE_IN.test(name)) return `${name} says that its work is done once`;
+  if (!looksAtNothing(trial)) return null;
+  if (isOfPeriod(trial))
+    return `its key is that of a period (${JSON.stringify(trial.key)}), for which its work is done once`;
+  if (claim !== null) return `its comment says that its work is done once in a period ("${claim}")`;
+  const sends = trial.works.find((it) => SENDS.test(it))?.replace(/^.*\./, '');
+  const again = adds === null ? sends && `sends again (${sends})` : `changes ${adds} again`;
+  if (daily === null || again === undefined) return null;
+  return `its timer fires once in a period (${JSON.stringify(daily)}), and each run of its work ${again}`;
+}
+
 /** What says that it guards a period, and deletes its key as soon as its work is done. */
 export function guardDefects({ how, seen }: Pick<FoundLock, 'how' | 'seen'>): Defect[] {
   const done = doneFirst({ how, seen });
   if (done.length > 0) return done;
-  const name = takerIn(how.plan);
   const [first, second] = seen.next;
   if (!how.releases || first?.trial == null || second?.trial == null) return [];
   if (second.trial.key !== first.trial.key || second.held === null) return [];
-  const isAlone = looksAtNothing(first.trial);
-  const isPeriod = isAlone && isOfPeriod(first.trial);
-  const sends = first.trial.works.find((it) => SENDS.test(it))?.replace(/^.*\./, '');
-  const says = ONCE_IN.test(name)
-    ? `${name} says that its work is done once`
-    : isPeriod
-      ? `its key is that of a period (${JSON.stringify(first.trial.key)}), for which its work is done once`
-      : isAlone && seen.claim !== null
-        ? `its comment says that its work is done once in a period ("${seen.claim}")`
-        : isAlone && seen.addsDaily !== null
-          ? `its timer fires once in a period (${JSON.stringify(seen.addsDaily.schedule)}), and each run of its work changes ${seen.addsDaily.column} again`
-          : sends !== undefined && isAlone && seen.daily !== null
-            ? `its timer fires once in a period (${JSON.stringify(seen.daily)}), and each run of its work sends again (${sends})`
-            : null;
+  const isPeriod = looksAtNothing(first.trial) && isOfPeriod(first.trial);
+  const says = onceBy(takerIn(how.plan), first.trial, seen);
   if (says === null) return [];
   return [
     {

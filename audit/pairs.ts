@@ -143,16 +143,15 @@ async function locksOneSide(subject: Runnable, plan: Plan): Promise<Defect | nul
   };
 }
 
-/** What may have the sides of a transfer: the body of a request, or its parameters. */
-const MAY_HAVE_SIDES = /\*$/;
-const HAS_NO_SIDES = /(?:^|\.)headers\.\*$/;
+/** What may have the sides of a transfer: the body of a request, or its parameters, and not its headers. */
+const MAY_HAVE_SIDES = /(?<!headers\.)\*$/;
 
 /** The same where the lock is named after neither side, but after the transfer itself. */
 async function locksNeitherSide(subject: Runnable, plan: Plan, names: readonly string[]): Promise<Defect | null> {
   if (!subject.bench.program.texts.some((it) => SIDES.test(it))) return null;
   const mayHave = (it: string): boolean => {
     const name = it.replace(/^.*\./, '');
-    return IS_ONE.test(name) || IS_OTHER.test(name) || (MAY_HAVE_SIDES.test(it) && !HAS_NO_SIDES.test(it));
+    return IS_ONE.test(name) || IS_OTHER.test(name) || MAY_HAVE_SIDES.test(it);
   };
   const named = await namesInLock(subject, plan, names);
   if (!names.some(mayHave) || named.length === 0 || named.some(mayHave)) return null;

@@ -1,6 +1,6 @@
 import { isWork, nameOfCall } from './called.js';
 import type { Defect } from './defect.js';
-import { isEndless } from './endless.js';
+import { pagesPastTtl } from './endless.js';
 import { refusesLate } from './fences.js';
 import { goesOnGivenUp, limitsOfCalls } from './given-up.js';
 import {
@@ -52,7 +52,7 @@ export async function partDefect(subject: Runnable, plan: Plan): Promise<Defect 
     (await saysMore(subject, plan)) ??
     (await goesOnGivenUp(subject, plan)) ??
     (await retriesPastTtl(subject, plan)) ??
-    (await isEndless(subject, plan)) ??
+    (await pagesPastTtl(subject, plan)) ??
     (await marksUndone(subject, plan))
   );
 }

@@ -51,7 +51,7 @@ const IS_SERVICE = /(?:Service|Provider|Manager|Module|Factory|Holder|Pool|Wrapp
 const IS_CONNECTION_TYPE =
   /\b(?:\w*Redis\w*|Connection|Socket|Client|Server|Node)(?:Options|Config|Settings|Opts)\b|\b(?:Node|Server)Address\b/;
 const IS_CLIENT_NAME =
-  /^_?(?:redis\w*|client|valkey|conn|connection|kv|store|cache|db|node|upstash|rc|r|ioredis|cmd|backend)$|(?:redis|client|conn(?:ection)?)$/i;
+  /^_?(?:redis(?!Url$)\w*|client|valkey|conn|connection|kv|store|cache|db|node|upstash|rc|r|ioredis|cmd|backend)$|(?:redis|client|conn(?:ection)?)$/i;
 /** Of those, what other things are called as well. */
 const IS_ANY_STORE_NAME = /^_?(?:kv|store|cache|db|node|r|rc|cmd|backend)$/i;
 /** Types of what is asked for data besides Redis. */
@@ -227,7 +227,6 @@ function roleOfObject(parameter: Parameter, isRelease: boolean): Role {
   if (type === '' && fields.length === 0 && IS_WORK_NAME.test(name) && !(name === 'body' && parameter.isGuessed))
     return name === 'job' || name === 'task' ? 'key' : 'work';
   if (opens && fields.length === 0) return 'connection';
-  if (type === '' && /^(?:redis|valkey|cache|lock|kv)(?:Url|URL|Uri|URI)$/.test(name)) return 'url';
   if (IS_CLIENT_NAME.test(name) && type !== 'Request') {
     if (isForeign || IS_DATABASE_TYPE.test(type) || (IS_ANY_STORE_NAME.test(name) && isNoClient(fields)))
       return 'unknown';

@@ -39,14 +39,14 @@ export function nothingOf(path: string, told: readonly unknown[]): unknown {
 }
 
 /** How a transaction begins and ends, as a statement or as the name of a method. */
-const TURNS = [
+const TRANSACTION_STEPS = [
   ['begin', /^\s*(?:begin|start\s+transaction)\b/i, /(?:^|\.)(?:begin\w*|startTransaction|\$?transaction)$/i],
   ['commit', /^\s*(?:commit|end)\b/i, /(?:^|\.)commit(?:Transaction)?$/i],
   ['rollback', /^\s*rollback\b(?!\s+to\b)/i, /(?:^|\.)(?:rollback|abort)(?:Transaction)?$/i],
 ] as const;
 
 /** Whether a call begins or ends a transaction. */
-export function turnOf(name: string, told: readonly unknown[]): 'begin' | 'commit' | 'rollback' | null {
+export function transactionStepOf(name: string, told: readonly unknown[]): 'begin' | 'commit' | 'rollback' | null {
   const text = ANY.test(name) ? (statementIn(told) ?? '') : '';
-  return TURNS.find(([, statement, method]) => statement.test(text) || method.test(name))?.[0] ?? null;
+  return TRANSACTION_STEPS.find(([, statement, method]) => statement.test(text) || method.test(name))?.[0] ?? null;
 }

@@ -163,8 +163,8 @@ export class Surface {
     const mayExtend = (name: string): boolean =>
       object !== null || this.shapes.of(functions.get(name) as Callable, name).parameters.length > 0;
     const extenders = names.filter((name) => EXTENDS.test(name) && mayExtend(name));
-    // What only its class may call, that calls with what it knows.
-    const callable = extenders.filter((name) => !this.shapes.of(functions.get(name) as Callable, name).isPrivate);
+    // Users cannot call a private method.
+    const forUsers = extenders.filter((name) => !this.shapes.of(functions.get(name) as Callable, name).isPrivate);
     for (const [name, it] of functions) {
       if (name.startsWith('#')) continue;
       const shown = takerIn({ take: name, path: object?.path ?? [] });
@@ -182,7 +182,7 @@ export class Surface {
       if (isSetter) this.setters.add(name);
       const isUsed = this.noteUses(
         { name, shown, shape, path: pathOf(name), depth },
-        { names, givers, extenders: callable, object },
+        { names, givers, extenders: forUsers, object },
       );
       const makes =
         MAKES_OTHER.test(shown) || ADDS_HOOKS.test(shape.text) || (shape.returnsFunction === true && !isAsync(it));

@@ -1,7 +1,7 @@
 import type { LockPlan } from '../scenarios/index.js';
 import {
-  doesMore,
   getsInBeside,
+  isDoneByEach,
   leavesOne,
   releasesOther,
   usesBeside,
@@ -90,7 +90,7 @@ export async function ofTwoCalls({ ttlMs, parts, plays, ofTwoThings }: TwoProces
   // What goes on until it is told to stop is begun once in a process.
   if (late !== null || first?.trial?.loops === true) return late;
   // What one call does again where it has failed is not that of another.
-  if (worksBeside(first, second, ttlMs / 2) && doesMore(both, await plays([10], []))) {
+  if (worksBeside(first, second, ttlMs / 2) && isDoneByEach(both, await plays([10], []))) {
     // Readers, and what admits several, let those of other processes in, too.
     const [one, another] = await plays([10], [10 + ttlMs / 8]);
     return worksBeside(one, another, ttlMs / 2) ? null : LETS_CALLS_IN;

@@ -2,14 +2,14 @@ import { current } from '../libraries/runtime/owner.js';
 import type { Fault } from '../scenarios/index.js';
 import { isWork, nameOfCall } from './called.js';
 import type { Defect } from './defect.js';
-import { whereMore } from './endless.js';
+import { withPages } from './endless.js';
 import { refusesLate } from './fences.js';
 import { isHarmful } from './late-safe.js';
 import { overtakenOf } from './leaders.js';
 import { GOES_ON, IGNORES_EXTENSION, IGNORES_REFUSAL, LEADS_TOO_LONG, STOPS_EXTENDING } from './loss-defects.js';
 import { type Attempt, calm, cutOff, heldNow, REST_MS, rehearse, releasedIn, use } from './rehearsal.js';
 import type { Said } from './said.js';
-import { turnOf } from './statements.js';
+import { transactionStepOf } from './statements.js';
 import type { Runnable } from './subject.js';
 import { signalsIn } from './unknown.js';
 
@@ -26,25 +26,25 @@ interface Went {
   readonly step: { readonly fromMs: number; readonly toMs: number };
 }
 
-/** What is done, as far as it lasts: in a transaction that is rolled back, nothing. */
-class Lasting {
+/** The calls of a function, without those of transactions that it has rolled back. */
+class Committed {
   readonly names: string[] = [];
   isHarm = false;
   private open: { readonly names: string[]; isHarm: boolean } | null = null;
 
   /** @param counts - Whether it is noted. What begins a transaction is heard in any case. */
   hear(name: string, given: readonly unknown[], counts: boolean): void {
-    const turn = turnOf(nameOfCall(name), given);
-    if (turn === 'begin') this.open = { names: [], isHarm: false };
-    if (turn === 'commit' && this.open !== null) {
+    const step = transactionStepOf(nameOfCall(name), given);
+    if (step === 'begin') this.open = { names: [], isHarm: false };
+    if (step === 'commit' && this.open !== null) {
       this.names.push(...this.open.names);
       this.isHarm ||= this.open.isHarm;
     }
-    if (turn === 'commit' || turn === 'rollback') this.open = null;
+    if (step === 'commit' || step === 'rollback') this.open = null;
     if (!counts) return;
     const into = this.open ?? this;
-    into.names.push(turn ?? name);
-    into.isHarm ||= turn === null && isHarmful(name, given);
+    into.names.push(step ?? name);
+    into.isHarm ||= step === null && isHarmful(name, given);
   }
 }
 
@@ -214,7 +214,7 @@ async function worked(
   };
   let [steps, isDone, isTold] = [0, false, false];
   const step = { fromMs: Number.NaN, toMs: Number.NaN };
-  const done = new Lasting();
+  const done = new Committed();
   const signals = new Set<AbortSignal>();
   /** What it had sent when that step was over: a release among it is none that ends its work, as of an extension that fails. */
   let sentBefore = 0;
@@ -254,7 +254,7 @@ async function worked(
     done.hear(name, given, isDone && !own.some(({ aborted }) => aborted) && !isWithin);
   };
   const ways = { naturally: true, heard, takes, elements: 2 };
-  const attempts = await whereMore(MOST_STEPS, () =>
+  const attempts = await withPages(MOST_STEPS, () =>
     rehearse(bench, hosts, how, { ...schedule, faults: faults[trouble] }, ways),
   );
   return { attempts, later: done.names, isHarm: done.isHarm, isTold, step };

@@ -1,5 +1,4 @@
 import crypto from 'node:crypto';
-import zlib from 'node:zlib';
 import { current, type ProcessContext } from './owner.js';
 
 type Callback = (error: Error | null, value?: unknown) => void;
@@ -13,7 +12,8 @@ function fill(owner: ProcessContext, bytes: Uint8Array): void {
   }
 }
 
-function bytesOf(view: unknown, offset = 0, size?: number): Uint8Array {
+/** The bytes of a view, or of a part of it. @throws TypeError for anything else. */
+export function bytesOf(view: unknown, offset = 0, size?: number): Uint8Array {
   if (view instanceof ArrayBuffer) return new Uint8Array(view, offset, size);
   if (!ArrayBuffer.isView(view)) throw new TypeError('expected a Buffer, TypedArray, DataView or ArrayBuffer');
   return new Uint8Array(view.buffer, view.byteOffset + offset, size ?? view.byteLength - offset);
@@ -79,56 +79,10 @@ function replace(target: object, names: readonly string[]): void {
   }
 }
 
-/** Hashes at once, as it is not known when a thread has: `crypto.subtle.digest`. */
-function installDigest(): void {
-  const { subtle } = globalThis.crypto;
-  const native = subtle.digest.bind(subtle);
-  const digest: typeof subtle.digest = async (algorithm, data) => {
-    if (current.owner === null) return native(algorithm, data);
-    const name = typeof algorithm === 'string' ? algorithm : algorithm.name;
-    const hash = crypto.createHash(name.replace('-', '')).update(bytesOf(data)).digest();
-    return new Uint8Array(hash).buffer;
-  };
-  Object.defineProperty(subtle, 'digest', { value: digest, configurable: true, writable: true });
-}
-
-/** Functions of Node that compute in threads, by their module. */
-const COMPUTES: readonly (readonly [module: object, names: readonly string[]])[] = [
-  [crypto, ['scrypt', 'pbkdf2', 'hkdf']],
-  [
-    zlib,
-    ['gzip', 'gunzip', 'deflate', 'inflate', 'deflateRaw', 'inflateRaw', 'unzip', 'brotliCompress', 'brotliDecompress'],
-  ],
-];
-
-/** Computes at once, as it is not known when a thread has: `zlib.gzip`. */
-function installComputing(): void {
-  for (const [module, names] of COMPUTES)
-    for (const name of names) {
-      const methods = module as Record<string, (...args: unknown[]) => unknown>;
-      const [native, atOnce] = [methods[name], methods[`${name}Sync`]];
-      if (native === undefined || atOnce === undefined) continue;
-      methods[name] = (...args) => {
-        const { owner } = current;
-        const callback = args.at(-1);
-        if (owner === null || typeof callback !== 'function') return native.apply(module, args);
-        let told: readonly unknown[];
-        try {
-          told = [null, atOnce.apply(module, args.slice(0, -1))];
-        } catch (error) {
-          told = [error];
-        }
-        return owner.setImmediate(() => Reflect.apply(callback, undefined, told) as undefined);
-      };
-    }
-}
-
 /** Puts dispatchers in the place of everything that draws. */
 export function installChance(): void {
   const native = Math.random;
   Math.random = () => current.owner?.random() ?? native();
   replace(crypto, Object.keys(DRAWS));
   replace(globalThis.crypto, ['getRandomValues', 'randomUUID']);
-  installDigest();
-  installComputing();
 }

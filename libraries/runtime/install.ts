@@ -1,6 +1,7 @@
 import { syncBuiltinESMExports } from 'node:module';
 import { installChance } from './chance.js';
 import { installClocks } from './clocks.js';
+import { installComputing } from './computing.js';
 import { installExits } from './exits.js';
 import { installIdentity } from './identity.js';
 // First of all: what the host keeps has to be native.
@@ -24,6 +25,7 @@ export function install(): void {
   installClocks();
   installTimers();
   installChance();
+  installComputing();
   installIdentity();
   installRefusals();
   installNet();
