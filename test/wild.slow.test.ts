@@ -114,6 +114,8 @@ const SETS: readonly (readonly [string, number])[] = [
   ['sixty-third', 20],
   ['sixty-fourth', 20],
   ['sixty-fifth', 20],
+  ['sixty-sixth', 20],
+  ['sixty-seventh', 20],
 ];
 
 describe.each(SETS)('the %s set of locks as people write them', (set, count) => {
