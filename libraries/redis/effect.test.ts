@@ -28,6 +28,14 @@ test.each([
   ).toEqual(effect);
 });
 
+test('a counter that comes to what an argument is, is not the key', () => {
+  const script = `local ticket = redis.call('incr', KEYS[1])
+    redis.call('zadd', KEYS[2], ARGV[3], ARGV[1])
+    return 1`;
+  const given = ['2', 'tickets', 'holders', 'f00', '1', '900'];
+  expect(new Effects().ofScript(script, given, ACQUIRING)?.keys).toEqual(['holders']);
+});
+
 test.each([
   ['return 0', 'return 1', true],
   ['return nil', "return redis.call('pttl', KEYS[1])", true],

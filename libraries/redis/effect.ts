@@ -200,9 +200,11 @@ export class Effects {
       return [key, texts.find((it) => values.includes(it)) ?? texts[0] ?? ''] as const;
     });
     const own = stored.filter(([, value]) => values.includes(value));
+    // What it counts may be as much as one of its arguments.
+    const tokens = own.filter(([, value]) => Number.isNaN(Number(value)));
     // A counter stays beside a lock that ends.
     const ending = stored.filter(([key]) => after.get(key)?.expiresAt !== NEVER);
-    const [chosen = []] = [own, ending, stored].filter((it) => it.length > 0);
+    const [chosen = []] = [tokens, own, ending, stored].filter((it) => it.length > 0);
     const [first] = chosen;
     if (first === undefined) return null;
     const [key, value] = first;
