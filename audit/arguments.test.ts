@@ -35,6 +35,11 @@ it.each([
     [{ id: 'b', level: 'info' }],
   ],
   ['function take({ limit, permitMs }) {}', [{ limit: 1, permitMs: 7_000 }]],
+  ['function run(key, redisHost, redisPort, redisUrl) {}', ['b', 'n0', 6379, 'redis://n0:6379']],
+  [
+    'function take(key, server) { return send([key, 1], server); }\nfunction send(words, { host, port }) {}',
+    ['b', { host: 'n0', port: 6379 }],
+  ],
   ['function take({ limit, permitMs = 120_000 }) {}', [{ limit: 1 }]],
   // Whose lock it is says nothing of which lock it is.
   ['function lock({ key, owner }) {}', [{ key: 'b', owner: 'token' }]],

@@ -156,7 +156,7 @@ function argumentFor(parameter: Parameter, given: Given, isRelease: boolean): un
       return work !== undefined && isListType(parameter.type) ? [work] : work;
     }
     case 'signal':
-      return needed(given.stop);
+      return needed(given.stop ?? new AbortController().signal);
     case 'callback':
       return given.callback;
     case 'time':

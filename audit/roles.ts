@@ -51,7 +51,7 @@ const IS_SERVICE = /(?:Service|Provider|Manager|Module|Factory|Holder|Pool|Wrapp
 const IS_CONNECTION_TYPE =
   /\b(?:\w*Redis\w*|Connection|Socket|Client|Server|Node)(?:Options|Config|Settings|Opts)\b|\b(?:Node|Server)Address\b/;
 const IS_CLIENT_NAME =
-  /^_?(?:redis(?!Url$)\w*|client|valkey|conn|connection|kv|store|cache|db|node|upstash|rc|r|ioredis|cmd|backend)$|(?:redis|client|conn(?:ection)?)$/i;
+  /^_?(?:redis(?!_?(?:ur[il]|dsn|host(?:_?name)?|port|pass(?:word)?|user(?:name)?|db|database|tls)$)\w*|client|valkey|conn|connection|kv|store|cache|db|node|upstash|rc|r|ioredis|cmd|backend)$|(?:redis|client|conn(?:ection)?)$/i;
 /** Of those, what other things are called as well. */
 const IS_ANY_STORE_NAME = /^_?(?:kv|store|cache|db|node|r|rc|cmd|backend)$/i;
 /** Types of what is asked for data besides Redis. */
@@ -66,7 +66,7 @@ const IS_KEY_MAKER =
   /^(?:get|make|build|to|resolve)?_?(?:lock)?_?key|key(?:Fn|Of|For|By|Builder|Resolver|Generator)?$|^(?:id|name|resource|scope|slug)(?:For|By|Fn)$|^[a-z]\w*(?:Of|From)$/i;
 const NAMES: readonly (readonly [Role, RegExp])[] = [
   ['urls', /^(?:urls|addresses|endpoints|hosts|uris)$|Urls$/],
-  ['url', /^(?:url|uri|redisUrl|connectionString|endpoint|dsn)$|Url$/],
+  ['url', /^(?:url|uri|redis_?(?:[uU]r[il]|URL|dsn)|connectionString|endpoint|dsn)$|Url$/],
   ['host', /^(?:redis_?)?host(?:_?name)?$/i],
   ['port', /^(?:redis_?)?port$/i],
   ['credential', /^(?:redis_?)?(?:pass(?:word)?|user(?:name)?_?pass|auth|username|db|database|tls)$/i],

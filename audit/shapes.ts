@@ -1,3 +1,4 @@
+import { withHandedOn } from './handed-on.js';
 import type { Parameter } from './parameter.js';
 import { isResponse } from './roles.js';
 import { isNode, part, parts, type SyntaxNode, syntaxOf, visit } from './syntax.js';
@@ -67,30 +68,6 @@ export function selfIn(text: string): readonly Parameter[] {
   return [];
 }
 
-/** The same where a parameter without a type is known for a function because a function of the file that it is handed on to calls it. */
-function withHandedOn(shapes: readonly Shape[]): readonly Shape[] {
-  const callers = shapes.filter(({ name, parameters }) => name !== '' && parameters.some((it) => it.isFunction));
-  const listsIn = (text: string, name: string): readonly string[] => {
-    if (!text.includes(`${name}(`)) return [];
-    const calls = new RegExp(String.raw`(?<![\w$])${name.replaceAll('$', String.raw`\$`)}\(([^()]*)\)`, 'g');
-    return [...text.matchAll(calls)].map(([, list = '']) => list);
-  };
-  const isCalled = (text: string, parameter: string): boolean =>
-    callers.some(({ name, parameters }) =>
-      listsIn(text, name).some((list) =>
-        list.split(',').some((it, i) => it.trim() === parameter && parameters[i]?.isFunction === true),
-      ),
-    );
-  return shapes.map((shape) => ({
-    ...shape,
-    parameters: shape.parameters.map((it) =>
-      it.type === '' && !it.isFunction && it.name !== '' && isCalled(shape.text, it.name)
-        ? { ...it, isFunction: true }
-        : it,
-    ),
-  }));
-}
-
 /** One of some texts, the first of which begins it. */
 const TEXTS = /^[\s|]*(['"][^'"]*['"][\s\S]*)$/;
 
@@ -134,7 +111,7 @@ class Reader {
     this.look(program, null, null);
     const names = parts(program, 'body').flatMap((it) => topNames(it));
     const types = new Map([...this.objects].map(([name, all]) => [name, all.map((it) => this.fieldOfType(it, 0))]));
-    const shapes = withHandedOn(withHandedOn(this.shapes));
+    const shapes = withHandedOn(this.shapes);
     const isModule = program.sourceType === 'module';
     return {
       text: this.text,
