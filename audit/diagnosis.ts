@@ -277,7 +277,7 @@ function extensionDefects(seen: FoundLock['seen'], { renews, campaigns }: FoundL
       fix: 'extend the key only where it still has your token; where it has gone, the lock is lost',
       brings: EXCLUSION,
       isShown: true,
-      takes: 'expired',
+      ...(seen.capacity.endsByScore ? {} : { takes: 'expired' }), // The next holder removes an entry that has ended by its score.
     });
   const late = lateExtension(seen.renewed);
   if (late !== null) found.push(late);

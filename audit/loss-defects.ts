@@ -34,6 +34,14 @@ export const STOPS_EXTENDING: Defect = {
   takes: 'expired',
 };
 
+/** The same of a lock of `redlock` 5 that its first extension has made useless. */
+export const EXTENDS_OLD: Defect = {
+  ...STOPS_EXTENDING,
+  sentence:
+    'it extends one lock again and again, though each extension of redlock gives a new lock and makes the old one useless: the second extension fails, so that its work is given up in the middle, or goes on when its key has expired and another process has the lock',
+  fix: 'keep the lock that each extension gives, and extend and release that one',
+};
+
 /** The same where it is told too late. */
 export const TOLD_LATE: Defect = {
   ...GOES_ON,

@@ -53,6 +53,7 @@ export const FINDING_TITLES: Readonly<Record<string, string>> = {
   'reader-adds-late': 'A reader looks for a writer and adds itself with two commands.',
   'reader-beside-writer': 'It looks for readers and takes the lock by two commands.',
   'reader-ignores-writer': 'Its lock for readers does not look for a writer.',
+  'reader-kept': 'A reader that dies is never taken out.',
   'reader-leaves-for-all': 'A reader that leaves takes all readers out.',
   'readers-share-counter': 'Its readers share one counter with one TTL.',
   'readers-share-ttl': 'All readers have one key, whose TTL only the first of them sets.',

@@ -58,12 +58,14 @@ export async function inOutages(bench: Bench, hosts: Hosts, how: Understood, ttl
   const [lost, other] = how.plan.use === 'pair' && !how.renews ? await plays(whereLost(how.nodes, ttlMs)) : [];
   const [late] =
     how.renews || how.nodes > 1 ? [] : await plays(calm(1, [[lateUse(ttlMs)]], (5 * ttlMs + REST_MS) * 1000));
+  const [paused, next] = how.renews && how.nodes === 1 ? await plays(wherePaused(ttlMs)) : [];
+  const takesBack = paused?.trial?.isRevived === true && paused.believes && next?.held != null;
   const extendsLost = lost !== undefined && other?.held != null && isAsked(lost, ttlMs) && lost.believes;
   return {
     unreached,
     extendsByFew,
     extendsLost,
-    revives: late?.trial?.isRevived ?? false,
+    revives: late?.trial?.isRevived === true || takesBack,
     extendsOn: unreleased !== undefined && isExtendedOn(unreleased, ttlMs),
   };
 }
@@ -105,6 +107,19 @@ function withDying({ nodes, renews }: Understood, dead: number, ttlMs: number): 
 /** It is extended when its key has expired. */
 function lateUse(ttlMs: number): LockPlan {
   return { ...use(10, ttlMs, 1.6 * ttlMs), extensions: [{ afterUs: Math.round(1_300 * ttlMs), ttlMs }] };
+}
+
+/** The process of a lock that extends itself is paused until its key has expired and another process has the lock. */
+function wherePaused(ttlMs: number): Schedule {
+  const uses = [[use(10, ttlMs, 3 * ttlMs)], [use(1.2 * ttlMs, ttlMs, 1.5 * ttlMs)]];
+  const schedule = calm(1, uses, (6 * ttlMs + REST_MS) * 1000);
+  const pause: Fault = {
+    kind: 'pause',
+    process: 'c1',
+    atUs: Math.round(ttlMs * 500),
+    forUs: Math.round(ttlMs * 1_500),
+  };
+  return { ...schedule, faults: [pause] };
 }
 
 /** A lock is extended when its key has expired, and another process has it. */

@@ -47,6 +47,11 @@ it.each([
     ['readers-share-counter'],
   ],
   [
+    'has an entry without an end',
+    lock(MODE, ENTRY, "hdel(page + ':r', token)").replace("redis.call('pexpire', KEYS[1], ARGV[2])", ''),
+    ['reader-kept'],
+  ],
+  [
     'sets the TTL of all when it comes first',
     lock(MODE, ENTRY, "hdel(page + ':r', token)").replace(
       "redis.call('pexpire', KEYS[1], ARGV[2])",

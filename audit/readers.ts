@@ -17,7 +17,12 @@ export interface TwoReaders {
   readonly endsWithFirst: boolean;
   /** A writer gets in between the commands by which a reader looks for one and adds itself: the verbs of these. */
   readonly addsLate: readonly [string, string] | null;
+  /** One dies while it reads, and a writer does not get in long after. */
+  readonly isKept: boolean;
 }
+
+/** A reader that has died is gone by then, ms. */
+const LONG_AFTER_MS = 10_800_000;
 
 const NOTHING: TwoReaders = {
   ignores: null,
@@ -25,6 +30,7 @@ const NOTHING: TwoReaders = {
   leavesLate: false,
   endsWithFirst: false,
   addsLate: null,
+  isKept: false,
 };
 
 /** Finds out whether a writer waits for all who read. */
@@ -36,7 +42,8 @@ export async function twoReaders(bench: Bench, hosts: Hosts, how: Understood, tt
     faults: readonly Fault[] = [],
   ): Promise<(name: string) => Attempt | undefined> => {
     const clients = uses.map((it) => [it]);
-    const schedule = calm(how.nodes, clients, (6 * ttlMs + REST_MS) * 1000);
+    const lastMs = Math.max(...uses.map(({ atUs }) => atUs)) / 1000;
+    const schedule = calm(how.nodes, clients, (lastMs + 6 * ttlMs + REST_MS) * 1000);
     const attempts = await rehearse(bench, hosts, how, { ...schedule, faults: [...faults] }, { planOf });
     return (name) => attempts.find(({ client }) => client === name);
   };
@@ -58,7 +65,11 @@ export async function twoReaders(bench: Bench, hosts: Hosts, how: Understood, tt
     (await isBeside(reads(0.1, 0.2), reads(0.2, 0.6), 0.4 * readMs));
   const leavesLate = await isBeside(reads(0, 1.4), reads(1.2, 0.7), 1.5 * readMs);
   const endsWithFirst = await isBeside(reads(0, 0.8), reads(0.6, 0.8), 1.1 * readMs);
-  return { ignores, leavesAll, leavesLate, endsWithFirst, addsLate: await addedLate(plays, written('c2'), readMs) };
+  const dies: Fault = { kind: 'client-crash', client: 'c2', atUs: Math.round(ttlMs * 300) };
+  const after = await plays([use(LONG_AFTER_MS, ttlMs, 1), use(10, ttlMs, 0.6 * ttlMs)], [dies]);
+  const isKept = after('c2')?.held != null && after('c1')?.held == null;
+  const addsLate = await addedLate(plays, written('c2'), readMs);
+  return { ignores, leavesAll, leavesLate, endsWithFirst, addsLate, isKept };
 }
 
 /** The two commands of a reader between which a writer gets in, where it does not see that one. */
@@ -133,9 +144,29 @@ const addedBetween = ([looks, adds]: readonly [string, string]): Pick<Defect, 'i
   fix: 'look for the key of the writer and add the reader in one script, or look again when the reader has been added',
 });
 
+const KEPT: Defect = {
+  id: 'reader-kept',
+  sentence:
+    'a reader that dies while it reads is never taken out: its entry has no end (SADD, INCR without a TTL), and no writer gets the lock again',
+  fix: 'an entry for each reader with its own end (ZADD with the time of the server), of which a writer removes those that are over (ZREMRANGEBYSCORE)',
+  brings: ['lifetime', 'unavailable'],
+  property: 'deadlock-free',
+  isShown: true,
+};
+
 /** What is wrong with how readers and writers wait for each other. */
-export function leavingDefects({ ignores, leavesAll, leavesLate, endsWithFirst, addsLate }: TwoReaders): Defect[] {
+export function leavingDefects({
+  ignores,
+  leavesAll,
+  leavesLate,
+  endsWithFirst,
+  addsLate,
+  isKept,
+}: TwoReaders): Defect[] {
   const leaves = leavesAll ? FOR_ALL : leavesLate ? LATE : endsWithFirst ? WITH_FIRST : null;
   const about = (ignores && IGNORES[ignores]) ?? leaves ?? (addsLate && addedBetween(addsLate));
-  return about === null ? [] : [{ ...about, brings: ['belief'], property: 'mutual-exclusion', isShown: true }];
+  const kept = isKept ? [KEPT] : [];
+  return about === null
+    ? kept
+    : [{ ...about, brings: ['belief'], property: 'mutual-exclusion', isShown: true }, ...kept];
 }

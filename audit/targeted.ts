@@ -1,7 +1,7 @@
 import { current } from '../libraries/runtime/owner.js';
 import { isWork } from './called.js';
 import { commandsOf, type Defect } from './defect.js';
-import { STOPS_EXTENDING } from './loss-defects.js';
+import { EXTENDS_OLD } from './loss-defects.js';
 import { type Attempt, cutOff, delayed, use } from './rehearsal.js';
 import { doesTwice, looksOnlyBefore, repeatsAfterWait } from './repeats.js';
 import { type Said, setsAnyway } from './said.js';
@@ -52,14 +52,20 @@ export async function targetedDefects(subject: Subject): Promise<readonly Defect
 const EXTENDS_ONE =
   /\bconst\s+(\w+)\s*=\s*await\s+(?:[\w#]+\.)*#?(\w+)\.acquire\([\s\S]*?\bsetInterval\([^;]*?\b\1\.extend\(/;
 
+/** A field for a lock that nothing can replace, and what extends that again and again. */
+const KEEPS_ONE = /\breadonly\s+#?(\w+)\s*:\s*Lock\b[\s\S]*?\bthis\.#?\1\.extend\(/;
+const OF_REDLOCK = /\bimport\b[^;'"]*\bLock\b[^;'"]*\bfrom\s*['"]redlock/;
+const IS_REPEATED = /\bsetInterval\(|\bwhile\s*\(|\bfor\s*\(\s*;/;
+
 /** What is wrong where a timer extends a lock of `redlock` 5 that its first extension has made useless. */
 function extendsOldLock({ bench }: Subject): Defect | null {
   // What gives it is no object of the file's own, which may keep what each extension gives.
   const isOne = (text: string): boolean => {
+    if (KEEPS_ONE.test(text) && OF_REDLOCK.test(text) && IS_REPEATED.test(text)) return true;
     const [, , from] = EXTENDS_ONE.exec(text) ?? [];
     return from !== undefined && new RegExp(String.raw`\b${from}\??\s*(?::\s*|=\s*new\s+)Redlock\b`).test(text);
   };
-  return bench.program.texts.some(isOne) ? STOPS_EXTENDING : null;
+  return bench.program.texts.some(isOne) ? EXTENDS_OLD : null;
 }
 
 /** As one that does work of its own: what it is handed may not be its work, but what loads the data of that. */

@@ -341,3 +341,62 @@ it.each([
   expect(hasty.understood).toContain(key);
   expect((await audited(text(WAITS) + besides)).ids).toEqual([]);
 });
+
+/** A heartbeat of its own class, which has the lock of `redlock` in a field. */
+const beating = (field: string, extend: string): string => `import { Redis } from 'ioredis';
+import Redlock, { type Lock } from 'redlock5';
+export const redlock = new Redlock([new Redis(process.env.REDIS_URL!)], { retryCount: 0 });
+class Heartbeat {
+  private timer?: NodeJS.Timeout;
+  readonly lost = new AbortController();
+  constructor(private ${field}: Lock) {}
+  start() { this.timer = setInterval(async () => { try { ${extend} } catch (error) { this.lost.abort(error); } }, 10_000); return this; }
+  async stop() { clearInterval(this.timer); await this.lock.release(); }
+}
+export interface Feed { pages(signal: AbortSignal): Promise<string[]> }
+export async function load(feed: Feed, id: string): Promise<string[]> {
+  const beat = new Heartbeat(await redlock.acquire(['feed:' + id], 30_000)).start();
+  try { return await feed.pages(beat.lost.signal); } finally { await beat.stop(); }
+}`;
+
+it.each([
+  ['that nothing replaces', 'readonly lock', 'await this.lock.extend(30_000);', ['stops-extending']],
+  ['that each extension replaces', 'lock', 'this.lock = await this.lock.extend(30_000);', []],
+])('tells of a lock of redlock 5 in a field %s', async (_, field, extend, ids) => {
+  const found = await idsOf(beating(field, extend));
+  expect(found.filter((it) => it === 'stops-extending')).toEqual(ids);
+});
+
+/** A place in a sorted set that a timer keeps. */
+const keeping = (keep: string): string => `import { randomUUID } from 'node:crypto';
+import type { Redis } from 'ioredis';
+const NOW = "local t = redis.call('TIME') local now = t[1] * 1000 + math.floor(t[2] / 1000) ";
+const TAKE = NOW + "redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now) if redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[2]) then return 0 end redis.call('ZADD', KEYS[1], now + tonumber(ARGV[3]), ARGV[1]) return 1";
+const KEEP = NOW + ${keep};
+export class Seats {
+  constructor(private readonly redis: Redis, private readonly limit: number, private readonly leaseMs = 60_000) {}
+  async withSeat<T>(shutdown: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const seat = randomUUID();
+    const lost = new AbortController();
+    for (;;) {
+      shutdown.throwIfAborted();
+      if ((await this.redis.eval(TAKE, 1, 'seats', seat, this.limit, this.leaseMs)) === 1) break;
+      await new Promise((done) => setTimeout(done, 500));
+    }
+    const beat = setInterval(() => {
+      this.redis.eval(KEEP, 1, 'seats', seat, this.leaseMs).then((kept) => { if (kept !== 1) lost.abort(); }, () => lost.abort());
+    }, this.leaseMs / 6);
+    try { return await work(AbortSignal.any([shutdown, lost.signal])); }
+    finally { clearInterval(beat); await this.redis.zrem('seats', seat); }
+  }
+}`;
+
+const ADDS = `"redis.call('ZADD', KEYS[1], now + tonumber(ARGV[2]), ARGV[1]) return 1"`;
+
+it.each([
+  ['whether or not it is there', ADDS, ['revives-lock']],
+  ['where it is there', `"if not redis.call('ZSCORE', KEYS[1], ARGV[1]) then return 0 end " + ${ADDS}`, []],
+])('sees that a timer sets an entry again, %s', async (_, keep, ids) => {
+  const found = await idsOf(keeping(keep));
+  expect(found.filter((it) => it === 'revives-lock')).toEqual(ids);
+});

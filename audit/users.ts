@@ -36,6 +36,7 @@ const OF_MODES: readonly string[] = [
   'reader-adds-late',
   'reader-beside-writer',
   'reader-ignores-writer',
+  'reader-kept',
   'reader-leaves-for-all',
   'readers-share-counter',
   'readers-share-ttl',
