@@ -52,6 +52,7 @@ export const AUDIT_REPLAY = '<replay>';
 /** Defects that make a cache ask its source twice, or not until its guard expires, and no more. */
 const HARMLESS_IN_CACHES: readonly string[] = [
   WITHOUT_KEY.id,
+  'fails-open-on-error',
   LETS_TASKS_IN.id,
   'kept-on-error',
   'work-outlasts-ttl',

@@ -1,4 +1,4 @@
-import type { LockPlan } from '../scenarios/index.js';
+import type { Fault, LockPlan } from '../scenarios/index.js';
 import { countsHolders, isLimit, readsLimit } from './environment.js';
 import type { Hosts } from './hosts.js';
 import type { Bench } from './load.js';
@@ -54,17 +54,10 @@ export async function capacityOf(bench: Bench, hosts: Hosts, how: Understood, tt
   const { sources } = bench.program;
   if (how.nodes > 1 || !countsHolders(sources) || how.plan.shared !== undefined) return ONE;
   const untilUs = (6 * ttlMs + 2 * REST_MS) * 1000;
-  const playing = (uses: readonly LockPlan[]): Promise<Attempt[]> =>
-    rehearse(
-      bench,
-      hosts,
-      how,
-      calm(
-        1,
-        uses.map((it) => [it]),
-        untilUs,
-      ),
-    );
+  const playing = (uses: readonly LockPlan[], faults: readonly Fault[] = []): Promise<Attempt[]> => {
+    const clients = uses.map((it) => [it]);
+    return rehearse(bench, hosts, how, { ...calm(1, clients, untilUs), faults: [...faults] });
+  };
   const written = [...new Set(limitsIn(sources))];
   const asking = Math.min(MOST_ASKING, Math.max(LEAST_ASKING, ...written.map((it) => it + 3)));
   const holds = Array.from({ length: asking }, (_, i) => use(10 + i * APART_MS, ttlMs, 0.9 * ttlMs));
@@ -80,12 +73,19 @@ export async function capacityOf(bench: Bench, hosts: Hosts, how: Understood, tt
   const isOneMore = hasLimit ? seen === 2 : limits.length === 1 && found > 1 && found === limit + 1;
   const named = isOneMore ? limit : null;
   const admits = named ?? found;
-  const sweeps = !how.renews && sources.some(({ text }) => SWEEPS.test(text));
+  const sweeps = sources.some(({ text }) => SWEEPS.test(text));
+  const lasting = lastingIn(sweeps && !how.renews ? await playing(toTheEnd(admits, ttlMs)) : [], admits, ttlMs);
+  // Of one that extends itself, an entry ends by its score where its holder has died.
+  const dies: Fault = { kind: 'client-crash', client: 'c1', atUs: Math.round(500 * ttlMs) };
+  const isDead = sweeps && how.renews && admits === 1;
+  const left = isDead ? await playing([use(10, ttlMs, 3 * ttlMs), use(2.5 * ttlMs, ttlMs, 1)], [dies]) : [];
+  const endsByScore = lasting.endsByScore || (isDead && left.every(({ held }) => held !== null));
   const counter = sources.some(({ text }) => IS_COUNTER.test(text));
   return {
     admits,
     named,
-    ...lastingIn(sweeps ? await playing(toTheEnd(admits, ttlMs)) : [], admits, ttlMs),
+    lastsShare: lasting.lastsShare,
+    endsByScore,
     countsRefused:
       counter &&
       isFreeAgain(await playing(filled(admits, 0, ttlMs)), ttlMs) &&

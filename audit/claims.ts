@@ -46,3 +46,15 @@ function addsIn(texts: readonly string[]): string | null {
   }
   return null;
 }
+
+/** A comment on a class of which each request, or each call, makes an object: `One scope per request`. */
+const OF_EACH =
+  /\b(?:(?:one|an?|own|new|fresh) (?:\w+ )?(?:scope|instance|object|context|session|copy|of (?:these|them)) (?:per|for (?:each|every)) |(?:not|never)(?: be)? (?:shared|reused) (?:between|across|by|among) (?:\w+ )?)(?:request|call|task|operation|job|message|flow|invocation|transaction|unit of work)s?\b/i;
+
+/** Whether each request or call makes an object of a class of its own, as the comment before that class says. */
+export function isOfEach(texts: readonly string[], className: string): boolean {
+  const before = new RegExp(
+    String.raw`/\*\*((?:(?!\*/)[\s\S])*)\*/\s*(?:export\s+)?(?:default\s+)?class\s+${className}\b`,
+  );
+  return texts.some((it) => OF_EACH.test((before.exec(it)?.[1] ?? '').replace(LINE_BREAK, ' ')));
+}

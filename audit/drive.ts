@@ -5,6 +5,7 @@ import { current, type ProcessContext } from '../libraries/runtime/owner.js';
 import { callOf, type Target, takesCallback } from './call.js';
 import { type Callable, isAsync } from './callables.js';
 import { isOwnWork } from './cases.js';
+import { isOfEach } from './claims.js';
 import { conditions } from './conditions.js';
 import { environmentFor } from './environment.js';
 import { exportsOf, insideOf } from './evaluation.js';
@@ -16,11 +17,11 @@ import { getsLock, stopped } from './own-work.js';
 import { type Plan, type Step, saysWhether, takerIn, type Understood } from './plan.js';
 import { answered, noteStatus, responseOf } from './response.js';
 import { isResponse, namesResource, roleOf } from './roles.js';
-import { CAMPAIGNS, listenTo, Terms } from './terms.js';
+import { CAMPAIGNS, listenTo, type Terms } from './terms.js';
 import { type Trial, usable } from './trial.js';
 import { calls } from './unknown.js';
 import { enter } from './work.js';
-import { lockOfWork } from './work-lock.js';
+import { lockOfWork, termsOf } from './work-lock.js';
 
 /** What may refuse a command, or go on without it, before it is connected. */
 const LOOKS_WHETHER_CONNECTED =
@@ -77,13 +78,14 @@ class LockUser {
   /** Made once, unless it is made for a key. */
   private target: unknown;
   private isMade = false;
-  private terms = new Terms();
+  private terms: Terms;
 
   constructor(bench: Bench, how: Understood, loaded: Loaded, process: ProcessContext) {
     this.bench = bench;
     this.how = how;
     this.loaded = loaded;
     this.process = process;
+    this.terms = termsOf(process);
   }
 
   private async targetFor(given: Given): Promise<unknown> {
@@ -118,6 +120,7 @@ class LockUser {
   private async takesKey(path: readonly Step[], given: Given): Promise<boolean> {
     for (const [i, { kind, name }] of path.entries()) {
       if (kind !== 'new' && kind !== 'call') continue;
+      if (isOfEach(this.bench.program.texts, name)) return true;
       const callable = (await follow(this.loaded, path.slice(0, i), given)) as Callable;
       if (this.loaded.shapes.of(callable, name).parameters.some(namesResource)) return true;
     }
@@ -128,7 +131,7 @@ class LockUser {
     const { how, loaded, process } = this;
     const { plan } = how;
     const worksItself = isOwnWork(how);
-    const terms = this.isMade && plan.take !== '' ? this.terms : new Terms();
+    const terms = this.isMade && plan.take !== '' ? this.terms : termsOf(process);
     this.terms = terms;
     const base: Given = {
       ...loaded.given,
@@ -276,7 +279,7 @@ class LockUser {
     }
     return this.held(trial, 0, undefined, async () => {
       trial.letGo(process.wallMs());
-      return stop === undefined ? done : stopped(done, stop);
+      return Promise.race([stop === undefined ? done : stopped(done, stop), trial.quits]);
     });
   }
 

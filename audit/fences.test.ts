@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
-import { storesAnyFence } from './fences.js';
+import { refusesLate, storesAnyFence } from './fences.js';
+import type { Bench } from './load.js';
 
 it.each([
   ['`UPDATE accounts SET balance = $1, fence = $2 WHERE id = $3`', true],
@@ -15,4 +16,13 @@ it.each([
   ['rows.set(id, { ...row, fence });', false],
 ])('sees whether a fencing token is stored whatever token there is: %s', (text, stores) => {
   expect(storesAnyFence(text)).toBe(stores);
+});
+
+it.each([
+  ['await rows.save(row.id, row.version, charge);', true],
+  ['// The update tells who was first.\nawait rows.save(row.id, row.version, charge);', true],
+  ['await db.query("UPDATE rows SET a = $2 WHERE id = $1", [row.id, row.version, 1]);', false],
+  ['await db.query("UPDATE rows SET a = $3 WHERE id = $1 AND version = $2", [row.id, row.version, 1]);', true],
+])('sees whether a store is on the condition of a version: %s', (text, refuses) => {
+  expect(refusesLate({ program: { sources: [{ text }] } } as unknown as Bench)).toBe(refuses);
 });

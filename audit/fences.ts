@@ -28,7 +28,7 @@ export async function fencesOf(bench: Bench, hosts: Hosts, how: Understood, ttlM
   const attempts = await rehearse(bench, hosts, how, withClock(schedule, 'c2', -BEHIND_MS));
   const isOfWork = saysOtherwise(bench, how);
   const found = attempts.flatMap(({ held, acquiredMs }) => {
-    const isOther = typeof held?.result === 'number' && isOfWork;
+    const isOther = /^(?:number|bigint)$/.test(typeof held?.result) && isOfWork;
     const value = held === null || isOther ? null : (fenceIn(held.result) ?? fenceIn(held.owner));
     return value === null ? [] : [{ value, wallMs: acquiredMs }];
   });
@@ -52,9 +52,9 @@ const DRAWS = /\bincr(?:by)?\b/i;
 
 /** The version of a record that was read, handed to a call after what is stored: `save(doc, doc.version)`. */
 const HANDS_VERSION = /,\s*[\w.]+\.(?:version|revision|rev|etag|_rev)\s*[,)]/g;
+const CHANGES = String.raw`\b(?:insert\s+into|update\s+\S+(?:\s+as)?(?:\s+\w+)?\s+set|delete\s+from)\b`;
 /** The last statement that changes something in a text, and one that does so for a version alone. */
-const STATEMENT =
-  /\b(?:insert\s+into|update|delete\s+from)\b(?![\s\S]*\b(?:insert\s+into|update|delete\s+from)\b)[\s\S]*$/i;
+const STATEMENT = new RegExp(`${CHANGES}(?![\\s\\S]*${CHANGES})[\\s\\S]*$`, 'i');
 const OF_VERSION = /\bwhere\b[\s\S]*(?:version|revision|rev|etag)\b/i;
 /** Between a statement and what it is handed there is no more. */
 const NEAR = 300;

@@ -6,7 +6,12 @@ import { calls, isUnknown, QUIET, signalsIn } from './unknown.js';
 interface Told {
   readonly at: number;
   readonly signal: AbortSignal | undefined;
+  /** What else it has handed over that says by the clock whether the term lasts; `null` for nothing. */
+  readonly lasts: (() => boolean) | null;
 }
+
+/** What says by the clock that a term lasts, of what a leader hands over with it; `null` for nothing. */
+type ReadLasting = (told: readonly unknown[]) => (() => boolean) | null;
 
 /** What tells that a term begins; that a lock is lost; and that it is given up, by a word of its name. */
 const BEGINS =
@@ -43,10 +48,17 @@ export class Terms {
   /** Something was handed over, or is listened to, by which the end of a lock can be told. */
   private canEnd = false;
 
+  private readonly lasting: ReadLasting;
+
+  constructor(lasting: ReadLasting) {
+    this.lasting = lasting;
+  }
+
   note(name: string, told: readonly unknown[]): void {
     if (!isBegin(name) && !isEnd(name)) return;
     this.count += 1;
-    this.told.set(name, { at: this.count, signal: signalsIn(told)[0] });
+    const lasts = isBegin(name) ? this.lasting(told) : null;
+    this.told.set(name, { at: this.count, signal: signalsIn(told)[0], lasts });
   }
 
   /** An end can be told from now on. */
@@ -73,7 +85,8 @@ export class Terms {
   /** Whether the last that was told is that a term has begun. A term may end in more than one way. */
   isLeading({ name }: Sign): boolean {
     const begun = this.told.get(name);
-    return begun !== undefined && begun.signal?.aborted !== true && !this.hasTold(isEnd, begun.at);
+    if (begun === undefined || begun.signal?.aborted === true || begun.lasts?.() === false) return false;
+    return !this.hasTold(isEnd, begun.at);
   }
 
   /**

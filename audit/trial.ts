@@ -95,6 +95,9 @@ export class Trial {
   private readonly seconds = new Set<string>();
   private readonly needed: number;
   private tell: () => void = () => {};
+  /** Resolves when its process closes a connection (QUIT) and has released the lock: what it waits for then is no part of that. */
+  readonly quits: Promise<void>;
+  private tellQuits: () => void = () => {};
   /** The nodes to which it has sent a transaction that adds something. */
   readonly adds: Set<number> = new Set<number>();
   /** The connections over which it has sent anything, where they are known. */
@@ -110,6 +113,9 @@ export class Trial {
     this.needed = needed;
     this.granted = new Promise((resolve) => {
       this.tell = resolve;
+    });
+    this.quits = new Promise((resolve) => {
+      this.tellQuits = resolve;
     });
   }
 
@@ -152,6 +158,11 @@ export class Trial {
       const { offer } = this;
       if (offer !== undefined && offer.ttlMs === null) offer.ttlMs = said.ttlMs;
     }
+  }
+
+  /** Its process closes a connection. */
+  hasQuit(): void {
+    if ((this.offer?.deletedOn.size ?? 0) > 0) this.tellQuits();
   }
 
   /** What it set before, whether or not that was there, was no lock: one is asked for after that by a condition. */

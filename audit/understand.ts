@@ -3,6 +3,17 @@ import { UnsupportedClient } from '../libraries/session.js';
 import type { Fault } from '../scenarios/index.js';
 import { InputError } from '../scenarios/input-error.js';
 import { nodeName } from '../sim/index.js';
+import {
+  asksOn,
+  isCalledAfter,
+  isGranted,
+  isOptimistic,
+  isTaken,
+  nodesOf,
+  releasesIn,
+  setsKey,
+  waitsIn,
+} from './attempts.js';
 import { functionDefects } from './beside.js';
 import type { Defect } from './defect.js';
 import { serversIn } from './environment.js';
@@ -26,7 +37,7 @@ import { chosen, plansIn } from './plans.js';
 import { MOST_NODES, NotGivenError, notFound, OptimisticError, UNRELEASED, UNSAID } from './refusal.js';
 import { type Attempt, calm, rehearse, use } from './rehearsal.js';
 import type { Hints } from './result.js';
-import { isAdded, type Said } from './said.js';
+import { isAdded } from './said.js';
 import { LOOKS_BEFORE, STALE_READ } from './shown-defects.js';
 import { withStored } from './stored.js';
 import { isTaker } from './surface.js';
@@ -49,16 +60,6 @@ const MOST_PLANS = 16;
 
 /** Functions that are handed work, and are tried as ones that do work of their own. */
 const MOST_OWN_WORK = 3;
-
-/** Whether what was sent changes a value without an end where nobody has changed it since it was read. */
-function isOptimistic({ trial }: Attempt): boolean {
-  const of = (it: Said): boolean => it.key === trial?.key;
-  const own = trial?.sent.filter(of) ?? [];
-  const watched = own.findIndex(({ verb }) => verb === 'watch');
-  const set = own.findIndex(({ operation, inMulti }) => operation === 'acquire' && inMulti === true);
-  const ends = own.some(({ operation, ttlMs }) => operation === 'release' || ttlMs !== null);
-  return watched >= 0 && set > watched && own[set]?.ifNew === false && !ends;
-}
 
 /** For how long the first acquisition is held, ms: no client gives up a release that is kept back for no longer. */
 const FIRST_HOLD_MS = 200;
@@ -243,7 +244,7 @@ async function triedWith(
   };
   how = { ...how, ...lifetimeOf(looking, how), callsWork: (looking.trial?.works.length ?? 0) > 0 };
   let again = await firstUse(bench, narrowed, how, how.nodes);
-  if (again === null || !isTaken(again)) return null;
+  if (again === null || !isTaken(again) || (plan.use === 'with' && isCalledAfter(again))) return null;
   if (plan.use === 'with' && !releasesIn(again) && typeof again.held?.result === 'function') {
     const handed = await firstUse(bench, narrowed, { ...how, handsRelease: true }, how.nodes);
     if (handed !== null && releasesIn(handed)) {
@@ -273,13 +274,6 @@ async function triedWith(
   return { ...found, ...(await examine(bench, narrowed, { ...known, campaigns: true }, again)) };
 }
 
-/** How many nodes were asked for the lock, or told that it is free: who has a majority need ask no more of them. */
-function nodesOf({ trial }: Attempt): number {
-  const isOwn = ({ operation, key }: Said): boolean =>
-    operation === 'acquire' || (operation === 'release' && key === trial?.key);
-  return new Set(trial?.sent.filter(isOwn).map(({ node }) => node)).size;
-}
-
 /** Whether it takes the lock on another of its servers where the one is dead on which it has taken it. */
 async function failsOver(bench: Bench, hosts: Hosts, how: Understood, { trial }: Attempt): Promise<boolean> {
   const schedule = calm(hosts.met, [[use(1_000, FIRST_TTL_MS, FIRST_HOLD_MS)]], 60_000_000);
@@ -304,26 +298,6 @@ async function refusalFor(bench: Bench, hosts: Hosts, how: Understood): Promise<
   const isRefused = (it: Attempt | undefined): boolean => it?.held != null && it.trial?.isGranted === false;
   if (!granted?.held || !isRefused(one) || !isRefused(two)) return null;
   return refusalIn(granted.held.result, [one?.held?.result, two?.held?.result]);
-}
-
-/** Whether it still asks for the lock, though its call has returned. */
-function asksOn(attempt: Attempt | undefined): boolean {
-  const { trial, returnedMs } = attempt ?? {};
-  const isLater = ({ operation, atMs }: Said): boolean => operation === 'acquire' && atMs > Number(returnedMs);
-  return trial?.sent.some(isLater) ?? false;
-}
-
-function isTaken(attempt: Attempt): boolean {
-  return isGranted(attempt) && attempt.held !== null;
-}
-
-/** Whether it was granted some time: one that asks for its lock in the background may have lost it since. */
-function isGranted({ trial }: Attempt): boolean {
-  return trial !== null && !Number.isNaN(trial.grantedMs);
-}
-
-function setsKey({ trial }: Attempt): boolean {
-  return trial?.sent.some(({ operation }) => operation === 'acquire') ?? false;
 }
 
 /** Uses the lock once, with nothing stored; where it reads what is not there, with that, if it does more then. */
@@ -383,16 +357,4 @@ function lifetimeOf({ trial }: Attempt, { plan, unitMs }: Understood): Pick<Unde
   if (isGiven) return { unitMs, fixedTtlMs: null };
   if (ttlMs === FIRST_TTL_MS * 1000 && unitMs === 1) return { unitMs: 1000, fixedTtlMs: null };
   return { unitMs, fixedTtlMs: ttlMs };
-}
-
-function releasesIn({ trial }: Attempt): boolean {
-  if (trial === null) return false;
-  // One that deletes what has its own token means its own key, whichever it names.
-  return trial.sent.some(
-    (it) => it.operation === 'release' && (it.key === trial.key || it.words.includes(trial.value)),
-  );
-}
-
-function waitsIn({ trial }: Attempt): boolean {
-  return trial?.sent.some(({ verb }) => verb === 'wait') ?? false;
 }

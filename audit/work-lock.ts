@@ -1,5 +1,6 @@
 import type { ProcessContext } from '../libraries/runtime/owner.js';
 import { answerOf, beliefOf } from './held.js';
+import { Terms } from './terms.js';
 import { isUnknown } from './unknown.js';
 import type { Entered } from './work.js';
 
@@ -22,6 +23,14 @@ export function lockOfWork(
   const saysHeld = (name: string): boolean => answers(beside, name);
   const name = Object.keys(beside).find((it) => inContext(() => saysHeld(it)) && !saysHeld(it));
   return name === undefined ? given[0] : { isHeld: () => inContext(() => saysHeld(name)) };
+}
+
+/** What a leader in a process tells of its terms, and what it hands over with them that says by the clock whether they last. */
+export function termsOf(process: ProcessContext): Terms {
+  return new Terms((told) => {
+    const says = told.map((it) => (isUnknown(it) ? null : beliefOf({ result: it, of: {}, process }, false)));
+    return says.find((it) => it !== null) ?? null;
+  });
 }
 
 /** Whether a function of the file answers yes. One that throws does not. */

@@ -1,0 +1,64 @@
+import type { Attempt } from './rehearsal.js';
+import type { Said } from './said.js';
+
+/* What one acquisition shows. */
+
+/** Whether what was sent changes a value without an end where nobody has changed it since it was read. */
+export function isOptimistic({ trial }: Attempt): boolean {
+  const of = (it: Said): boolean => it.key === trial?.key;
+  const own = trial?.sent.filter(of) ?? [];
+  const watched = own.findIndex(({ verb }) => verb === 'watch');
+  const set = own.findIndex(({ operation, inMulti }) => operation === 'acquire' && inMulti === true);
+  const ends = own.some(({ operation, ttlMs }) => operation === 'release' || ttlMs !== null);
+  return watched >= 0 && set > watched && own[set]?.ifNew === false && !ends;
+}
+
+/** How many nodes were asked for the lock, or told that it is free: who has a majority need ask no more of them. */
+export function nodesOf({ trial }: Attempt): number {
+  const isOwn = ({ operation, key }: Said): boolean =>
+    operation === 'acquire' || (operation === 'release' && key === trial?.key);
+  return new Set(trial?.sent.filter(isOwn).map(({ node }) => node)).size;
+}
+
+/** Whether it still asks for the lock, though its call has returned. */
+export function asksOn(attempt: Attempt | undefined): boolean {
+  const { trial, returnedMs } = attempt ?? {};
+  const isLater = ({ operation, atMs }: Said): boolean => operation === 'acquire' && atMs > Number(returnedMs);
+  return trial?.sent.some(isLater) ?? false;
+}
+
+/** Whether it was granted, and its call gave something that is held. */
+export function isTaken(attempt: Attempt): boolean {
+  return isGranted(attempt) && attempt.held !== null;
+}
+
+/** Whether it was granted some time: one that asks for its lock in the background may have lost it since. */
+export function isGranted({ trial }: Attempt): boolean {
+  return trial !== null && !Number.isNaN(trial.grantedMs);
+}
+
+/** Whether it has asked for a key. */
+export function setsKey({ trial }: Attempt): boolean {
+  return trial?.sent.some(({ operation }) => operation === 'acquire') ?? false;
+}
+
+/** Whether a function that is handed work calls it when its lock is released, and does other work under the lock. */
+export function isCalledAfter({ trial, acquiredMs }: Attempt): boolean {
+  const release = trial?.sent.find(({ operation, key }) => operation === 'release' && key === trial.key);
+  if (trial == null || release === undefined || release.atMs > acquiredMs) return false;
+  return trial.worksAtMs.some((atMs) => atMs >= trial.grantedMs && atMs <= release.atMs);
+}
+
+/** Whether it deletes its key. */
+export function releasesIn({ trial }: Attempt): boolean {
+  if (trial === null) return false;
+  // One that deletes what has its own token means its own key, whichever it names.
+  return trial.sent.some(
+    (it) => it.operation === 'release' && (it.key === trial.key || it.words.includes(trial.value)),
+  );
+}
+
+/** Whether it waits for a replica. */
+export function waitsIn({ trial }: Attempt): boolean {
+  return trial?.sent.some(({ verb }) => verb === 'wait') ?? false;
+}
