@@ -90,15 +90,23 @@ export async function expectSafe(make: MakeLock, options: ExpectSafeOptions = {}
   if (typeof make !== 'function')
     throw new InputError('expectSafe: its first argument has to be a function that makes the client');
   checkOptions(options);
-  const result = last.then(() => search(make, options));
-  last = result.catch(() => {});
-  return result;
+  return searched(make, options, unsafe);
 }
+
+/** Makes what is thrown of the first failure. */
+type Tells = (it: Case, run: LibraryRun, first: Violation, options: ExpectSafeOptions) => Promise<Error>;
 
 /** Searches of one process share its clocks and what it makes of rejections: they come one after the other. */
 let last: Promise<unknown> = Promise.resolve();
 
-async function search(make: MakeLock, options: ExpectSafeOptions): Promise<SafeResult> {
+/** Searches when those before are over. */
+export function searched(make: MakeLock, options: ExpectSafeOptions, tells: Tells): Promise<SafeResult> {
+  const result = last.then(() => search(make, options, tells));
+  last = result.catch(() => {});
+  return result;
+}
+
+async function search(make: MakeLock, options: ExpectSafeOptions, tells: Tells): Promise<SafeResult> {
   const { commandTimeoutMs = COMMAND_TIMEOUT_MS, signal } = options;
   signal?.throwIfAborted();
   const probe = new Probe();
@@ -107,7 +115,7 @@ async function search(make: MakeLock, options: ExpectSafeOptions): Promise<SafeR
     const made = await lockFactoryOf('the client', make, commandTimeoutMs ?? undefined);
     const isSimple = options.nodes === 1 && options.kinds === undefined;
     const subject = isSimple ? { ...made, limits: new Set<Limit>() } : made;
-    const result = await new Search(subject, probe, options).run();
+    const result = await new Search(subject, { probe, tells }, options).run();
     const safe = { ...result, untested: untestedOf(subject, options), notes: await notesOn(subject, options) };
     if (options.passTo !== undefined) writePassPage(options.passTo, safe, options);
     return safe;
@@ -129,13 +137,13 @@ interface Case {
 /** One call of {@link expectSafe}. */
 class Search {
   private readonly subject: LockFactory;
-  private readonly probe: Probe;
+  private readonly by: { readonly probe: Probe; readonly tells: Tells };
   private readonly options: ExpectSafeOptions;
   private claims = 0;
 
-  constructor(subject: LockFactory, probe: Probe, options: ExpectSafeOptions) {
+  constructor(subject: LockFactory, by: Search['by'], options: ExpectSafeOptions) {
     this.subject = subject;
-    this.probe = probe;
+    this.by = by;
     this.options = options;
   }
 
@@ -176,7 +184,7 @@ class Search {
 
   private async debug(subject: LockFactory, schedule: Schedule, extendsItself: boolean): Promise<void> {
     // What waits for a debugger is something real.
-    this.probe.stop();
+    this.by.probe.stop();
     const log = new DebugLog();
     const end = log.start();
     try {
@@ -208,7 +216,8 @@ class Search {
   }
 
   private async judge(run: LibraryRun, it: Case): Promise<void> {
-    const { probe, options } = this;
+    const { by, options } = this;
+    const { probe } = by;
     const { subject } = it;
     probe.check();
     const again = await replayLibraries(subject, it.schedule, { extendsItself: it.extending });
@@ -219,7 +228,7 @@ class Search {
     const violation = worstOf(run.violations, options.kinds ?? DEFAULT_KINDS);
     // Of a client that never acquires anything, more is told at the end.
     if (violation !== undefined && (this.claims > 0 || kindOf(violation) !== 'unavailable'))
-      throw await unsafe(it, run, violation, options);
+      throw await this.by.tells(it, run, violation, options);
   }
 }
 

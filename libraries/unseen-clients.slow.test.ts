@@ -1,9 +1,8 @@
-import { mkdtempSync, readFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join, parse } from 'node:path';
+import { readFileSync } from 'node:fs';
+import { parse } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { MakeLock } from './lock-under-test.js';
-import { expectSafe, UnsafeLockError } from './testing.js';
+import { firstKind } from './testing/first-kind.js';
 
 interface Client {
   readonly file: string;
@@ -30,8 +29,6 @@ const HARD: Readonly<Record<string, readonly string[]>> = {
 };
 const STRIDE = 12;
 
-const reportTo = mkdtempSync(join(tmpdir(), 'lockstep-'));
-
 /** `CLIENTS=all` tries all of them. */
 describe.each(Object.entries(HARD))('of the %s set', (set, hard) => {
   const folder = new URL(`../test/wild/${set}/`, import.meta.url);
@@ -46,13 +43,10 @@ describe.each(Object.entries(HARD))('of the %s set', (set, hard) => {
     const { default: other } = module;
     const make = module.make ?? (typeof other === 'function' ? other : other?.make);
     if (make === undefined) throw new TypeError(`${file} exports no client`);
-    const passes = await expectSafe(make, { reportTo, ...(nodes === undefined ? {} : { nodes }) }).then(
-      () => true,
-      (error: Error) => {
-        if (error instanceof UnsafeLockError || error.message.includes('threw where nobody caught it')) return false;
-        throw error;
-      },
-    );
-    expect(passes).toBe(verdict === 'right');
+    const kind = await firstKind(make, nodes === undefined ? {} : { nodes }).catch((error: Error) => {
+      if (error.message.includes('threw where nobody caught it')) return 'uncaught';
+      throw error;
+    });
+    expect(kind === 'passed' ? 'right' : 'wrong').toBe(verdict);
   });
 });
