@@ -25,10 +25,10 @@ setInterval(() => {
  */
 export class Watchdog {
   private readonly beats = new Int32Array(new SharedArrayBuffer(8));
-  private readonly limitMs: number;
   private worker: Worker | null = null;
+  /** How long the thread may be used, ms of the processor; by the clock, ten times as long. Default 20 s. Read as it starts. */
+  limitMs: number;
 
-  /** @param limitMs - How long the thread may be used, ms of the processor; by the clock, ten times as long. Default 20 s. */
   constructor(limitMs: number = LIMIT_MS) {
     this.limitMs = limitMs;
   }
