@@ -208,8 +208,8 @@ export function heldNow({ wire }: Bench): Trial | null {
 }
 
 /** Whether an acquisition has deleted its key after that was granted. */
-export function releasedIn({ sent, key, grantedMs }: Pick<Trial, 'sent' | 'key' | 'grantedMs'>): boolean {
-  return sent.some((it) => it.operation === 'release' && it.key === key && it.atMs >= grantedMs);
+export function releasedIn({ releases, key, grantedMs }: Pick<Trial, 'releases' | 'key' | 'grantedMs'>): boolean {
+  return releases.some((it) => it.key === key && it.atMs >= grantedMs);
 }
 
 function believesIn({ signal, isHeld, expiresAt = Number.POSITIVE_INFINITY }: HeldByFile, nowMs: number): boolean {

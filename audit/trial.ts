@@ -33,6 +33,8 @@ interface Owed {
 /** One acquisition of one process, as its connections show it. */
 export class Trial {
   readonly sent: Said[] = [];
+  /** Those of them that release a key. Whether there are any is asked at each step of what runs under the lock. */
+  readonly releases: Said[] = [];
   /** Resolves when enough nodes have granted the lock. */
   granted: Promise<void>;
   /** Its call has ended with the lock: once that is granted, what is sent is no further try. */
@@ -130,6 +132,7 @@ export class Trial {
   /** @param connection - Over which it goes out, where it is known. */
   heard(said: Said, connection?: object): void {
     this.sent.push(said);
+    if (said.operation === 'release') this.releases.push(said);
     if (connection !== undefined) this.connections.add(connection);
     if (!this.isGranted) this.acquiredBy = [this.acquiredBy[1] ?? '', String(said.words)];
     if (said.verb === 'watch' && connection !== undefined) this.watchedOver.add(connection);

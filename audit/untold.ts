@@ -216,15 +216,15 @@ async function worked(
   const step = { fromMs: Number.NaN, toMs: Number.NaN };
   const done = new Committed();
   const signals = new Set<AbortSignal>();
-  /** What it had sent when that step was over: a release among it is none that ends its work, as of an extension that fails. */
-  let sentBefore = 0;
+  /** What it had released when that step was over: that is no release that ends its work, as of an extension that fails. */
+  let releasedBefore = 0;
   const isWorking = (): boolean => {
     if (current.owner?.name !== 'c1') return false;
     if (!isDone) return heldNow(bench) !== null;
     const trial = bench.wire.trialOf(current.owner);
     if (trial === null) return false;
-    const { sent, key, grantedMs } = trial;
-    return !releasedIn({ sent: sent.slice(sentBefore), key, grantedMs });
+    const { releases, key, grantedMs } = trial;
+    return !releasedIn({ releases: releases.slice(releasedBefore), key, grantedMs });
   };
   /** The transaction in which that step is, if it is in one: that commits all its steps, or none. */
   let within: object | undefined;
@@ -243,7 +243,7 @@ async function worked(
     await new Promise((resolve) => setTimeout(resolve, stepMs));
     step.toMs = current.owner?.wallMs() ?? Number.NaN;
     isDone = true;
-    sentBefore = current.owner === null ? 0 : (bench.wire.trialOf(current.owner)?.sent.length ?? 0);
+    releasedBefore = current.owner === null ? 0 : (bench.wire.trialOf(current.owner)?.releases.length ?? 0);
     isTold = [...signals].some(({ aborted }) => aborted);
   };
   const heard = (given: readonly unknown[], name: string): void => {

@@ -107,7 +107,8 @@ export class Wire implements Tap {
         words === about ? asOffer(meaning, trial) : { ...meaning, operation: 'read-counter' as const, value: null };
       const said = readCommand(words, plain, node, process.wallMs());
       if (inMulti && isAdded(said)) trial.adds.add(node);
-      trial.heard({ ...this.asMeant(said), inMulti }, this.connections.get(commands));
+      const meant = this.asMeant(said);
+      trial.heard(inMulti ? { ...meant, inMulti } : meant, this.connections.get(commands));
     }
   }
 

@@ -22,6 +22,13 @@ export interface Addressed {
 
 /** What a library sends, as observers of messages are told. */
 export function libraryCommand({ operation, ttlMs }: Meaning, token: number, sentUs: number): LibraryCommand {
-  const asked = { operation, token: token as unknown as Token, ttlMs: Number.isFinite(ttlMs) ? ttlMs : 0 };
-  return { ...asked, attempt: 0, round: 0, counter: 0, sentUs };
+  return {
+    operation,
+    token: token as unknown as Token,
+    ttlMs: Number.isFinite(ttlMs) ? ttlMs : 0,
+    attempt: 0,
+    round: 0,
+    counter: 0,
+    sentUs,
+  };
 }
