@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { blocksOf, commandsIn, documents } from '../test/blocks.js';
 import { emptyFolder, lockstep } from './testing/in-process.js';
 
 /** Nobody listens there: what needs real nodes says so, after it has read its flags. */
@@ -23,6 +24,18 @@ async function examplesOf(verb: string): Promise<string[]> {
   return [...examples.matchAll(/^ {2}lockstep (.*?)(?: > .*| {2,}.*)?$/gm)].map(([, words = '']) => words);
 }
 
+/** Examples that documents have too, which are run with these. */
+const IN_DOCUMENTS: readonly string[] = documents()
+  .flatMap(blocksOf)
+  .flatMap(commandsIn)
+  .map(({ argv }) => argv.join(' '))
+  .filter((command) => /^(?:explore|sweep) /.test(command));
+
+/** The same search with less to do, where it is to find nothing. */
+function quick(example: string): string[] {
+  return /^check(?: --reporter junit)?$/.test(example) ? [...example.split(' '), '--runs', '600'] : example.split(' ');
+}
+
 /** What examples do on a machine without Redis, where it is not to pass; and how long ones are cut short. */
 function expectedOf(example: string): { readonly codes: readonly number[]; readonly stopAfterMs?: number } {
   if (/^(bench|chaos)|--real/.test(example)) return { codes: [2] };
@@ -44,10 +57,10 @@ describe.each(verbs)('the help of %s', (verb) => {
   it('has examples, each of which runs', async () => {
     const examples = await examplesOf(verb);
     expect(examples.length).toBeGreaterThan(0);
-    for (const example of examples) {
+    for (const example of examples.filter((it) => !IN_DOCUMENTS.includes(it))) {
       const { codes, stopAfterMs } = expectedOf(example);
       const signal = stopAfterMs === undefined ? new AbortController().signal : AbortSignal.timeout(stopAfterMs);
-      const ran = await lockstep(example.split(' '), { cwd: emptyFolder(), env: { LOCKSTEP_REDIS: NO_REDIS }, signal });
+      const ran = await lockstep(quick(example), { cwd: emptyFolder(), env: { LOCKSTEP_REDIS: NO_REDIS }, signal });
       expect(codes, `${example}: ${ran.code} ${ran.stderr}`).toContain(ran.code);
       // A file that is only an example is all that may be wrong with it.
       if (ran.code === 64) expect(ran.stderr).toContain('there is no such file');

@@ -1,15 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { emptyFolder, lockstep, type Ran } from '../cli/testing/in-process.js';
-import { commandsOf } from './commands.js';
+import { wholeSearches } from './commands.js';
 
-/** Searches that end by themselves. What ends after a number of runs is tried with fewer of them, beside its document. */
-const WHOLE: readonly string[] = ['sweep', 'explore'];
-
-const [first = '', ...others] = ['docs/safety-map.md', 'docs/tour.md', 'README.md']
-  .flatMap(commandsOf)
-  .filter(([verb = '']) => WHOLE.includes(verb))
-  .map((argv) => argv.join(' '));
+const [first = '', ...others] = wholeSearches();
 
 async function searched(command: string): Promise<Ran> {
   const ran = await lockstep(command.split(' '), { cwd: emptyFolder() });
@@ -25,6 +19,6 @@ it(`${first} ends as docs/safety-map.md says`, async () => {
   expect(text.replaceAll(/\s+/g, ' ')).toContain(said.replaceAll(/\s+/g, ' '));
 });
 
-it.each([...new Set(others)].filter((it) => it !== first))('%s', async (command) => {
+it.each(others)('%s', async (command) => {
   await searched(command);
 });

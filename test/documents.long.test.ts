@@ -11,6 +11,7 @@ import { emptyFolder, lockstep } from '../cli/testing/in-process.js';
 import { type Provision, provision } from '../real/provisioner/index.js';
 import { canRunOnRedis } from '../real/testing/can-run.js';
 import { type Block, blocksOf, commandsIn, documents, type Told } from './blocks.js';
+import { wholeSearches } from './commands.js';
 
 const TOP = fileURLToPath(new URL('..', import.meta.url));
 const SCRIPTS = (JSON.parse(readFileSync(join(TOP, 'package.json'), 'utf8')) as { scripts: Record<string, string> })
@@ -21,16 +22,21 @@ const LOCK_FILE = join(TOP, 'audit/testing/locks/with-node-redis.ts');
 
 /** Tested elsewhere, line by line and with their verdicts, as the pages of findings are. */
 const OWN_TESTS = ['README.md', 'docs/tour.md', 'docs/safety-map.md', 'docs/skill/SKILL.md'];
+/** What `doc-searches` runs as it is, to a good end. */
+const RUN_ELSEWHERE = wholeSearches();
 /** What is printed, and not typed. */
 const OUTPUT = ['', 'text', 'mermaid', 'yaml', 'json', 'ts'];
 
 /** Runs of a search that is to pass; one that is to find something ends there. */
 const MOST_RUNS: Readonly<Record<string, number>> = { check: 600, campaign: 160, risk: 400 };
+/** Of a campaign of libraries: each run takes as long as a hundred of others. */
+const MOST_OF_LIBRARIES = 40;
 
 /** The same command with less to do. */
 function quick({ argv, verdict }: Told): string[] {
   const [verb] = argv;
-  const most = (verdict !== 'violated' && MOST_RUNS[verb ?? '']) || 2_000;
+  const isOfLibraries = verb === 'campaign' && argv.includes('--libraries');
+  const most = isOfLibraries ? MOST_OF_LIBRARIES : (verdict !== 'violated' && MOST_RUNS[verb ?? '']) || 2_000;
   const less = argv.map((word, i) => (argv[i - 1] === '--runs' ? String(Math.min(Number(word), most)) : word));
   const isSearch = verb === 'check' || (verb === 'campaign' && (argv[1] ?? '--').startsWith('--'));
   if (isSearch && !argv.includes('--runs')) less.push('--runs', String(most));
@@ -49,6 +55,7 @@ function quick({ argv, verdict }: Told): string[] {
     if (!less.includes('--no-shrink')) less.push('--no-shrink');
   }
   if (verb === 'libraries' && !less.includes('--file') && !less.includes('--only')) less.push('--only', 'redlock5');
+  if (verb === 'libraries' && less.includes('--pair')) less.push('--nodes', '1');
   return less;
 }
 
@@ -132,7 +139,11 @@ describe.skipIf(!canRunOnRedis(title))(title, () => {
     .filter((document) => !OWN_TESTS.includes(document) && !document.startsWith('docs/findings/'))
     .map((document) => ({
       document,
-      commands: blocksOf(document).filter(isTyped).flatMap(commandsIn).flatMap(expanded),
+      commands: blocksOf(document)
+        .filter(isTyped)
+        .flatMap(commandsIn)
+        .filter(({ argv }) => !RUN_ELSEWHERE.includes(argv.join(' ')))
+        .flatMap(expanded),
     }))
     .filter(({ commands }) => commands.length > 0);
 
@@ -170,6 +181,10 @@ describe.skipIf(!canRunOnRedis('code of the documents'))('code of the documents'
   const code = documents()
     .flatMap(blocksOf)
     .filter(({ language }) => language === 'ts');
+  /** Each once, and a few of its runs where it says how many. */
+  const tests = code
+    .filter(({ text }, i) => code.findIndex((it) => it.text === text) === i)
+    .map((it) => ({ ...it, text: it.text.replace(/\bruns: \d+/, 'runs: 3') }));
 
   it('is a use of the lock, a lock that is audited, a record of one, a test of one or of a file, or a lock to plug in', () => {
     const kinds = [
@@ -226,7 +241,7 @@ describe.skipIf(!canRunOnRedis('code of the documents'))('code of the documents'
     }
   });
 
-  it.each(code.filter(({ text }) => text.includes('expectSafe(')))('$document: a test', async ({ text }) => {
+  it.each(tests.filter(({ text }) => text.includes('expectSafe(')))('$document: a test', async ({ text }) => {
     const folder = folderWithin();
     try {
       for (const part of ['src', 'test']) mkdirSync(join(folder, part));
