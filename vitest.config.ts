@@ -199,6 +199,9 @@ const config: ViteUserConfig = defineConfig({
         test: {
           ...TOGETHER,
           name: 'real',
+          // Each has servers of its own, and leaves what is global as it was.
+          isolate: false,
+          setupFiles: ['./test/leaves-no-trace.ts'],
           include: ['real/**/*.test.ts', '{advise,wire,cli,examples,test}/**/*.redis.test.ts'],
           exclude: LONGER.filter((it) => !it.includes('redis')),
         },

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { afterAll, expect } from 'vitest';
 
 /**
- * Files of the project `unit` share a process, so each has to leave it as it found it. One that replaces modules is called
+ * Files of most projects share a process, so each has to leave it as it found it. One that replaces modules is called
  * `.mock.test.ts`, and has a process of its own.
  */
 const MOCKS = /\bvi\.(?:mock|doMock|resetModules)\(/;

@@ -242,7 +242,10 @@ test('why a node is away is the cause of a lock that found no quorum', async () 
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
     sockets.add(socket);
-    socket.on('error', () => {}).on('data', () => socket.write('-NOAUTH Authentication required.\r\n'));
+    // Several commands may come at once, each of which has to be answered.
+    const answer = (data: Buffer): boolean =>
+      socket.write('-NOAUTH Authentication required.\r\n'.repeat(String(data).match(/^\*\d+\r$/gm)?.length ?? 0));
+    socket.on('error', () => {}).on('data', answer);
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as { port: number };

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { afterAll, afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { canRun, canRunOnRedis } from './can-run.js';
 
 const warn = vi.spyOn(console, 'warn').mockImplementation(() => {});
@@ -11,6 +11,8 @@ beforeEach(() => {
 afterEach(() => {
   vi.unstubAllEnvs();
 });
+
+afterAll(() => warn.mockRestore());
 
 test('what is here runs without a word', () => {
   vi.stubEnv('LOCKSTEP_REQUIRE', 'spin');
