@@ -43,7 +43,9 @@ function collectEagerly(collect: NonNullable<typeof globalThis.gc>): void {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  if (globalThis.gc !== undefined) collectEagerly(globalThis.gc);
   const [, , id = '', seed = '', number = '0'] = process.argv;
+  process.stdout.write(`${await hashOf(id, seed, Number(number))}\n`);
+  if (globalThis.gc === undefined) throw new Error('garbage is collected by --expose-gc only');
+  collectEagerly(globalThis.gc);
   process.stdout.write(`${await hashOf(id, seed, Number(number))}\n`);
 }
