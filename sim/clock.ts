@@ -1,7 +1,8 @@
-import { LONGEST_US, type LocalTime, localTime } from '../core/index.js';
+import { LONGEST_US, type LocalTime } from '../core/index.js';
 import { type TrueTime, trueTime } from './time.js';
 
 const MILLION = 1_000_000;
+const HALF_AN_HOUR = 1_800_000_000;
 
 /**
  * A process's clock: piecewise linear in true time, with an offset, a rate, steps and stops. It computes on what has passed
@@ -43,12 +44,12 @@ export class Clock {
   /** What the clock shows at `at`, which must not lie before its last change; whole µs, rounded down. */
   read(at: TrueTime): LocalTime {
     const passed = at > this.since ? at - this.since : 0;
-    if (this.ratePpm === 0) return localTime(this.base + passed);
+    if (this.ratePpm === 0) return (this.base + passed) as LocalTime;
     if (passed !== this.driftTime) {
       this.driftTime = passed;
-      this.driftUs = drift(passed, this.ratePpm);
+      this.driftUs = this.drift(passed);
     }
-    return localTime(this.base + passed + this.driftUs);
+    return (this.base + passed + this.driftUs) as LocalTime;
   }
 
   /**
@@ -62,8 +63,8 @@ export class Clock {
     let passed = ahead;
     if (this.ratePpm !== 0) {
       passed = Math.floor(ahead / (1 + this.ratePpm / MILLION));
-      while (passed + drift(passed, this.ratePpm) >= ahead) passed--;
-      while (passed + drift(passed, this.ratePpm) < ahead) passed++;
+      while (passed + this.drift(passed) >= ahead) passed--;
+      while (passed + this.drift(passed) < ahead) passed++;
     }
     const at = this.since + passed;
     return trueTime(at > from ? at : from);
@@ -97,14 +98,13 @@ export class Clock {
     this.changed = at;
     if (at > this.since) this.since = at;
   }
-}
 
-const HALF_AN_HOUR = 1_800_000_000;
-
-/** ⌊passed × ppm / 10⁶⌋, split where it is long, because the product leaves the exact integers after hours. */
-function drift(passed: number, ppm: number): number {
-  // The result is a small integer, which the engine adds faster.
-  if (passed < HALF_AN_HOUR) return Math.floor((passed * ppm) / MILLION) | 0;
-  const whole = Math.floor(passed / MILLION);
-  return whole * ppm + Math.floor(((passed - whole * MILLION) * ppm) / MILLION);
+  /** ⌊passed × ppm / 10⁶⌋, split where it is long, because the product leaves the exact integers after hours. */
+  private drift(passed: number): number {
+    const { ratePpm } = this;
+    // The result is a small integer, which the engine adds faster.
+    if (passed < HALF_AN_HOUR) return Math.floor((passed * ratePpm) / MILLION) | 0;
+    const whole = Math.floor(passed / MILLION);
+    return whole * ratePpm + Math.floor(((passed - whole * MILLION) * ratePpm) / MILLION);
+  }
 }

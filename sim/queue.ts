@@ -133,16 +133,18 @@ export class Queue {
 
   push(event: QueueEvent): void {
     const { first, last } = this;
+    // `precedes`, without a look-up of it in every round of the loop.
+    const { at, rank } = event;
     if (first === null || last === null) {
       this.put(null, event, null);
-    } else if (precedes(last, event)) {
+    } else if (last.at < at || (last.at === at && last.rank < rank)) {
       if (this.nearCount > LONGEST_WALK) this.pushFar(event);
       else this.put(last, event, null);
     } else {
       // It goes ahead of the last one, so that the walk needs no other end.
       let before: QueueEvent | null = null;
       let after: QueueEvent = first;
-      for (let walked = 0; precedes(after, event); walked++) {
+      for (let walked = 0; after.at < at || (after.at === at && after.rank < rank); walked++) {
         if (walked === LONGEST_WALK) {
           this.pushFar(event);
           return;

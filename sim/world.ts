@@ -33,6 +33,9 @@ function mostEvents(clients: number): number {
   return MOST_EVENTS * Math.max(1, clients);
 }
 
+/** By names of this file, which are constants to the engine: it looks up what another file exports each time. */
+const { request, reply, timer, expiry, call, write, fault, answer, resend, control, restart } = EventKind;
+
 /** The slot of a {@link Control} that is still to be sent. */
 const WAITING = 1;
 
@@ -184,42 +187,42 @@ export class World implements WorldView, WatchedWorld, ClientHost {
   /** Does what the event says; says whether there was anything to do, or the event was overtaken by others. */
   private handle(event: QueueEvent, subject: object | null): boolean {
     switch (event.kind) {
-      case EventKind.request:
+      case request:
         this.exchange.deliverRequest(subject as Message, event.process as SimNode, event.index, event.life);
         return true;
-      case EventKind.reply:
+      case reply:
         this.exchange.deliverReply(subject as Message, event.process as ClientProcess, event.answer, event.counter);
         return true;
-      case EventKind.timer: {
+      case timer: {
         const client = event.process as ClientProcess;
         return !client.down && subject !== null && client.wake(subject, event);
       }
-      case EventKind.expiry:
+      case expiry:
         return (subject as SimNode).expire(event);
-      case EventKind.call: {
+      case call: {
         const client = event.process as ClientProcess;
         const lock = subject as SimLock;
         if (client.down || lock.life >= 0) return false;
         this.call(client, lock);
         break;
       }
-      case EventKind.write:
+      case write:
         this.deliverWrite(subject as SimLock, event.index);
         break;
-      case EventKind.fault:
+      case fault:
         this.faults.strike(subject as PlannedFault);
         break;
-      case EventKind.answer:
+      case answer:
         return this.exchange.answer(subject as Message, event, event.process as SimNode);
-      case EventKind.resend:
+      case resend:
         return this.exchange.resend(subject as Message, event.process as ClientProcess);
-      case EventKind.control: {
-        const control = subject as Control;
-        if (event.slot === WAITING && control.isOfNode !== true) this.sendControl(control);
-        else control.arrive();
+      case control: {
+        const sent = subject as Control;
+        if (event.slot === WAITING && sent.isOfNode !== true) this.sendControl(sent);
+        else sent.arrive();
         break;
       }
-      case EventKind.restart:
+      case restart:
         return this.faults.restart(subject as PlannedFault);
     }
     return true;
