@@ -22,6 +22,12 @@ it('gives what a function by that name gives', () => {
   expect(clientFile('./redis', "import getClient from './redis';")).toContain('export default () => client;');
 });
 
+it('has a client that is named after a lock, and a function that gives a list of clients', () => {
+  const text = "import { lockRedis, redisClients } from './redis';\nconst redlock = new Redlock(redisClients());";
+  expect(clientFile('./redis', text)).toContain('export const lockRedis = client;');
+  expect(clientFile('./redis', text)).toContain('export const redisClients = () => [client];');
+});
+
 it('stands for no lock, and for no other file', () => {
   expect(clientFile('./redis', "import { redis, withLock } from './redis';")).toBeNull();
   expect(clientFile('./redis-lock', "import { redis } from './redis-lock';")).toBeNull();

@@ -11,6 +11,9 @@ const HAS_CLIENT = /redis|valkey|upstash|(?:^|[/._-])kv(?:$|[/._-])/i;
 /** What it exports besides is no client, by its name: it is the lock, or what that is made of. */
 const IS_OTHER = /lock|mutex|semaphore|lease|leader|elect|retry|sleep|delay|ttl|token|script/i;
 const IS_CONSTANT = /^[A-Z][A-Z\d_]*$/;
+/** By its last word it is a client all the same: `lockRedis`. */
+const IS_CLIENT = /(?:redis|valkey|client|conn(?:ection)?)s?$/i;
+const LISTS_CLIENTS = /(?:clients|connections|nodes|instances|redises)$/i;
 const GIVES_CLIENT = /^(?:get|create|connect|make|open|use|new|init)(?![a-z])/;
 
 const ofClass = (name: string): string =>
@@ -220,11 +223,12 @@ function defaultOf(text: string, request: string): string {
 export function clientFile(request: string, text: string): string | null {
   if (!givesClient(request)) return null;
   const names = importedFrom(text, request);
-  if ([request, ...names].some((it) => IS_OTHER.test(it))) return null;
+  if ([request, ...names].some((it) => IS_OTHER.test(it) && !IS_CLIENT.test(it))) return null;
   const { kind } = clientKindIn([{ text }]);
   const exported = names.map((name) => {
     if (IS_CONSTANT.test(name)) return `export const ${name} = 'a';`;
-    return `export const ${name} = ${GIVES_CLIENT.test(name) ? '() => client' : 'client'};`;
+    const isCalled = GIVES_CLIENT.test(name) || new RegExp(String.raw`(?<![\w.])${name}\(`).test(text);
+    return `export const ${name} = ${isCalled ? '() => ' : ''}${LISTS_CLIENTS.test(name) ? '[client]' : 'client'};`;
   });
   const whole = GIVES_CLIENT.test(defaultOf(text, request)) ? '() => client' : 'client';
   const connects = kind === 'node-redis' && !/\.connect\(/.test(text) ? [CONNECTS] : [];
