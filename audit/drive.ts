@@ -96,7 +96,8 @@ class LockUser {
     if (open) await callOf(methodOf(this.loaded, target, open), given);
     this.target = target;
     const isMade = path.some(({ kind }) => kind === 'new' || kind === 'call');
-    this.isMade = isOne === true || !isMade || !(await this.takesKey(path, given));
+    // Each campaign is one of its own.
+    this.isMade = !this.how.campaigns && (isOne === true || !isMade || !(await this.takesKey(path, given)));
     return target;
   }
 
@@ -182,8 +183,6 @@ class LockUser {
     const result = given === target ? undefined : given;
     if (isRefusal(result, how.voidHolds, how.refusal)) return null;
     if (how.campaigns) {
-      // Each campaign is one of its own.
-      this.isMade = false;
       if (!(await this.isElected(() => this.saysSo(owner, owner, terms), how.fixedTtlMs ?? ttlMs))) {
         await this.giveBack(target, result, base);
         return null;
