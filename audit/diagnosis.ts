@@ -269,7 +269,7 @@ function extensionDefects(seen: FoundLock['seen'], { renews, campaigns }: FoundL
       isShown: false,
       takes: 'expired',
     });
-  if (seen.revives || seen.revivesUntold)
+  if (seen.revives || seen.revivesUntold || (blind === null && seen.takesBack))
     found.push({
       id: 'revives-lock',
       sentence:

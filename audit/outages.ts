@@ -34,6 +34,8 @@ export interface InOutages {
   readonly extendsLost: boolean;
   /** It was extended when its key had expired, and that has set the key again. */
   readonly revives: boolean;
+  /** The same after a pause, though another process had the lock by then. */
+  readonly takesBack: boolean;
 }
 
 /** Uses a lock while nodes die. */
@@ -65,7 +67,8 @@ export async function inOutages(bench: Bench, hosts: Hosts, how: Understood, ttl
     unreached,
     extendsByFew,
     extendsLost,
-    revives: late?.trial?.isRevived === true || takesBack,
+    revives: late?.trial?.isRevived ?? false,
+    takesBack,
     extendsOn: unreleased !== undefined && isExtendedOn(unreleased, ttlMs),
   };
 }

@@ -52,16 +52,39 @@ export async function targetedDefects(subject: Subject): Promise<readonly Defect
 const EXTENDS_ONE =
   /\bconst\s+(\w+)\s*=\s*await\s+(?:[\w#]+\.)*#?(\w+)\.acquire\([\s\S]*?\bsetInterval\([^;]*?\b\1\.extend\(/;
 
-/** A field for a lock that nothing can replace, and what extends that again and again. */
-const KEEPS_ONE = /\breadonly\s+#?(\w+)\s*:\s*Lock\b[\s\S]*?\bthis\.#?\1\.extend\(/;
-const OF_REDLOCK = /\bimport\b[^;'"]*\bLock\b[^;'"]*\bfrom\s*['"]redlock/;
-const IS_REPEATED = /\bsetInterval\(|\bwhile\s*\(|\bfor\s*\(\s*;/;
+/** An extension whose answer nobody keeps, and one whose answer is kept or handed on. */
+const DROPS_EXTENDED = /(?:^|[;{}])\s*(?:await|void)\s+(?:this\.)?#?\w+\.extend\(/gm;
+const KEEPS_EXTENDED = /(?:=|=>|return|[(,])\s*(?:await\s+)?(?:this\.)?#?[\w.]+\.extend\(/;
+const OF_REDLOCK = /\b(?:from\s*|require\(\s*)['"]redlock/;
+const REPEATS = String.raw`\b(?:setInterval|while|for)\s*\(`;
+
+/** Whether what extends a lock, and keeps nothing of what that gives, is called in a loop or by a timer. */
+function extendsAgain(text: string): boolean {
+  if (!OF_REDLOCK.test(text) || KEEPS_EXTENDED.test(text)) return false;
+  return [...text.matchAll(DROPS_EXTENDED)].some(({ index }) => {
+    if (/\bsetInterval\([^;]*$/.test(text.slice(0, index + 1))) return true;
+    const name = nameBefore(text, index);
+    return name !== null && new RegExp(`${REPEATS}[^]{0,${NEAR}}?\\b${name}\\(`).test(text);
+  });
+}
+
+/** As far from the beginning of a loop its body is looked at. */
+const NEAR = 400;
+
+/** The name of the function or method in which a place of a text is. */
+function nameBefore(text: string, at: number): string | null {
+  const heads = [
+    ...text.slice(0, at).matchAll(/(?:\basync\s+|\bfunction\s+|\bprivate\s+|^\s+)(#?\w+)\s*\([^()]*\)[^;{}()]*\{/gm),
+  ];
+  const names = heads.map(([, name = '']) => name).filter((it) => !/^(?:if|for|while|switch|catch|function)$/.test(it));
+  return names.at(-1) ?? null;
+}
 
 /** What is wrong where a timer extends a lock of `redlock` 5 that its first extension has made useless. */
 function extendsOldLock({ bench }: Subject): Defect | null {
   // What gives it is no object of the file's own, which may keep what each extension gives.
   const isOne = (text: string): boolean => {
-    if (KEEPS_ONE.test(text) && OF_REDLOCK.test(text) && IS_REPEATED.test(text)) return true;
+    if (extendsAgain(text)) return true;
     const [, , from] = EXTENDS_ONE.exec(text) ?? [];
     return from !== undefined && new RegExp(String.raw`\b${from}\??\s*(?::\s*|=\s*new\s+)Redlock\b`).test(text);
   };
