@@ -8,10 +8,15 @@ import { LOOKS_FOR } from './unknown.js';
 /** A name that says that work is done once in a period, or for each firing. */
 const ONCE_IN = /once(?:Per|In|A|An|Each|Every)[A-Z]/i;
 
+/** A request that only reads, by what is called and its address. */
+const IS_READ = /^(?:\w+\.)*(?:fetch|axios\.get)\s+https?:/;
+
 /** What looks whether its work was done, does it, and says only then that it is done. */
 function doneFirst({ how, seen }: Pick<FoundLock, 'how' | 'seen'>): Defect[] {
   const { trial } = seen.alone;
   if (trial === null || how.releases || how.plan.use !== 'handler') return [];
+  // What only reads may be done twice.
+  if (trial.calls.every((it) => IS_READ.test(it))) return [];
   const own = ({ key }: { readonly key: string }): boolean => key === trial.key;
   const looked = trial.sent.findIndex((it) => own(it) && ['get', 'exists'].includes(it.verb));
   const set = trial.sent.findIndex((it) => own(it) && it.operation === 'acquire');
