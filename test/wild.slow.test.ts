@@ -116,6 +116,7 @@ const SETS: readonly (readonly [string, number])[] = [
   ['sixty-fifth', 20],
   ['sixty-sixth', 20],
   ['sixty-seventh', 20],
+  ['sixty-eighth', 20],
 ];
 
 describe.each(SETS)('the %s set of locks as people write them', (set, count) => {
