@@ -74,7 +74,7 @@ const NEAR = 400;
 /** The name of the function or method in which a place of a text is. */
 function nameBefore(text: string, at: number): string | null {
   const heads = [
-    ...text.slice(0, at).matchAll(/(?:\basync\s+|\bfunction\s+|\bprivate\s+|^\s+)(#?\w+)\s*\([^()]*\)[^;{}()]*\{/gm),
+    ...text.slice(0, at).matchAll(/(?:\basync\s+|\bfunction\s+|\bprivate\s+|^\s+)#?(\w+)\s*\([^()]*\)[^;{}()]*\{/gm),
   ];
   const names = heads.map(([, name = '']) => name).filter((it) => !/^(?:if|for|while|switch|catch|function)$/.test(it));
   return names.at(-1) ?? null;
