@@ -133,7 +133,8 @@ describe.each(SETS)('the %s set of locks as people write them', (set, count) => 
     const runs = isSearched || verdict === 'wrong' ? [] : WITHOUT_SEARCH;
     const { code, text } = await audit(`${set}/${file}`, [...runs, ...ARGUMENTS]);
     expect(text).not.toBe('');
-    expect(code, text).toBe(verdict === 'right' ? 0 : 1);
+    // In so few schedules nobody may get the lock: there is no finding then, and no verdict.
+    expect(runs.length > 0 ? [0, 2] : [verdict === 'right' ? 0 : 1], text).toContain(code);
     expect(countTokens(text)).toBeLessThanOrEqual(MOST_TOKENS);
     if (judged !== undefined) expect(JSON.parse(text)).toHaveProperty('promise.kind', judged);
     for (const word of words) expect(text).toMatch(new RegExp(word, 'i'));
