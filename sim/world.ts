@@ -33,9 +33,6 @@ function mostEvents(clients: number): number {
   return MOST_EVENTS * Math.max(1, clients);
 }
 
-/** By names of this file, which are constants to the engine: it looks up what another file exports each time. */
-const { request, reply, timer, expiry, call, write, fault, answer, resend, control, restart } = EventKind;
-
 /** The slot of a {@link Control} that is still to be sent. */
 const WAITING = 1;
 
@@ -187,42 +184,42 @@ export class World implements WorldView, WatchedWorld, ClientHost {
   /** Does what the event says; says whether there was anything to do, or the event was overtaken by others. */
   private handle(event: QueueEvent, subject: object | null): boolean {
     switch (event.kind) {
-      case request:
+      case EventKind.request:
         this.exchange.deliverRequest(subject as Message, event.process as SimNode, event.index, event.life);
         return true;
-      case reply:
+      case EventKind.reply:
         this.exchange.deliverReply(subject as Message, event.process as ClientProcess, event.answer, event.counter);
         return true;
-      case timer: {
+      case EventKind.timer: {
         const client = event.process as ClientProcess;
         return !client.down && subject !== null && client.wake(subject, event);
       }
-      case expiry:
+      case EventKind.expiry:
         return (subject as SimNode).expire(event);
-      case call: {
+      case EventKind.call: {
         const client = event.process as ClientProcess;
         const lock = subject as SimLock;
         if (client.down || lock.life >= 0) return false;
         this.call(client, lock);
         break;
       }
-      case write:
+      case EventKind.write:
         this.deliverWrite(subject as SimLock, event.index);
         break;
-      case fault:
+      case EventKind.fault:
         this.faults.strike(subject as PlannedFault);
         break;
-      case answer:
+      case EventKind.answer:
         return this.exchange.answer(subject as Message, event, event.process as SimNode);
-      case resend:
+      case EventKind.resend:
         return this.exchange.resend(subject as Message, event.process as ClientProcess);
-      case control: {
-        const sent = subject as Control;
-        if (event.slot === WAITING && sent.isOfNode !== true) this.sendControl(sent);
-        else sent.arrive();
+      case EventKind.control: {
+        const control = subject as Control;
+        if (event.slot === WAITING && control.isOfNode !== true) this.sendControl(control);
+        else control.arrive();
         break;
       }
-      case restart:
+      case EventKind.restart:
         return this.faults.restart(subject as PlannedFault);
     }
     return true;
