@@ -44,7 +44,7 @@ export function setsKey({ trial }: Attempt): boolean {
 
 /** Whether a function that is handed work calls it when its lock is released, and does other work under the lock. */
 export function isCalledAfter({ trial, acquiredMs }: Attempt): boolean {
-  const release = trial?.sent.find(({ operation, key }) => operation === 'release' && key === trial.key);
+  const release = trial?.releases.find(({ key }) => key === trial.key);
   if (trial == null || release === undefined || release.atMs > acquiredMs) return false;
   return trial.worksAtMs.some((atMs) => atMs >= trial.grantedMs && atMs <= release.atMs);
 }
@@ -53,9 +53,7 @@ export function isCalledAfter({ trial, acquiredMs }: Attempt): boolean {
 export function releasesIn({ trial }: Attempt): boolean {
   if (trial === null) return false;
   // One that deletes what has its own token means its own key, whichever it names.
-  return trial.sent.some(
-    (it) => it.operation === 'release' && (it.key === trial.key || it.words.includes(trial.value)),
-  );
+  return trial.releases.some((it) => it.key === trial.key || it.words.includes(trial.value));
 }
 
 /** Whether it waits for a replica. */

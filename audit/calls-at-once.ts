@@ -66,8 +66,8 @@ export function leavesOne([first, second]: Played): boolean {
   );
   const keys = new Set(trials.map(({ key }) => key));
   if (keys.size < 2) return false;
-  const sent = trials.flatMap((it) => it.sent);
-  const left = [...keys].filter((key) => !sent.some((it) => it.operation === 'release' && it.key === key));
+  const released = new Set<string | null>(trials.flatMap(({ releases }) => releases.map(({ key }) => key)));
+  const left = [...keys].filter((key) => !released.has(key));
   // A call whose work was short may keep its key on purpose: it marks what is done.
   return left.length === 1;
 }

@@ -96,8 +96,10 @@ class LockUser {
     if (open) await callOf(methodOf(this.loaded, target, open), given);
     this.target = target;
     const isMade = path.some(({ kind }) => kind === 'new' || kind === 'call');
+    const isOfCall = path.some(({ name }) => isOfEach(this.bench.program.texts, name));
     // Each campaign is one of its own.
-    this.isMade = !this.how.campaigns && (isOne === true || !isMade || !(await this.takesKey(path, given)));
+    const isKept = !this.how.campaigns && !isOfCall;
+    this.isMade = isKept && (isOne === true || !isMade || !(await this.takesKey(path, given)));
     return target;
   }
 
@@ -121,7 +123,6 @@ class LockUser {
   private async takesKey(path: readonly Step[], given: Given): Promise<boolean> {
     for (const [i, { kind, name }] of path.entries()) {
       if (kind !== 'new' && kind !== 'call') continue;
-      if (isOfEach(this.bench.program.texts, name)) return true;
       const callable = (await follow(this.loaded, path.slice(0, i), given)) as Callable;
       if (this.loaded.shapes.of(callable, name).parameters.some(namesResource)) return true;
     }

@@ -68,7 +68,6 @@ export async function pagesPastTtl(subject: Runnable, plan: Plan): Promise<Defec
   const attempt = await withPages(2 * MOST_CALLS, () => once(own, plan, { heard, takes }, forMs));
   const { trial, held = null, leftMs = Number.NaN } = attempt ?? {};
   if (held === null || trial?.sent.some(({ operation }) => operation === 'extend') !== false) return null;
-  const isReleased = trial.sent.some(({ operation, atMs }) => operation === 'release' && atMs >= trial.grantedMs);
   const late = lates.find(({ name, atMs }) => atMs <= leftMs && (times.get(name) ?? 0) > MOST_CALLS);
-  return isReleased && late !== undefined ? goesOnUntilNothingIsLeft(nameOfPlan(plan), ttlMs, late) : null;
+  return trial.isReleased && late !== undefined ? goesOnUntilNothingIsLeft(nameOfPlan(plan), ttlMs, late) : null;
 }

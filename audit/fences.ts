@@ -28,7 +28,7 @@ export async function fencesOf(bench: Bench, hosts: Hosts, how: Understood, ttlM
   const attempts = await rehearse(bench, hosts, how, withClock(schedule, 'c2', -BEHIND_MS));
   const isOfWork = saysOtherwise(bench, how);
   const found = attempts.flatMap(({ held, acquiredMs }) => {
-    const isOther = /^(?:number|bigint)$/.test(typeof held?.result) && isOfWork;
+    const isOther = isOfWork && isNumber(held?.result);
     const value = held === null || isOther ? null : (fenceIn(held.result) ?? fenceIn(held.owner));
     return value === null ? [] : [{ value, wallMs: acquiredMs }];
   });
@@ -81,9 +81,13 @@ export function refusesLate(bench: Bench): boolean {
   return speaksOfFencing(bench) || bench.program.sources.some(({ text }) => handsVersion(text) || raises(text));
 }
 
+function isNumber(value: unknown): value is number | bigint {
+  return typeof value === 'number' || typeof value === 'bigint';
+}
+
 /** A lock that speaks of fencing may call its token so, or otherwise; what is nothing but a number is one. */
 function fenceIn(value: unknown): number | null {
-  if (typeof value === 'number' || typeof value === 'bigint') return Number(value);
+  if (isNumber(value)) return Number(value);
   if (typeof value !== 'object' || value === null) return null;
   const names = Object.keys(value);
   for (const name of [
@@ -91,7 +95,7 @@ function fenceIn(value: unknown): number | null {
     ...names.filter((it) => /^(?:token|epoch|generation|term)$/.test(it)),
   ]) {
     const field: unknown = Reflect.get(value, name);
-    if (typeof field === 'number' || typeof field === 'bigint' || /^\d+$/.test(String(field))) return Number(field);
+    if (isNumber(field) || /^\d+$/.test(String(field))) return Number(field);
   }
   return null;
 }

@@ -1,3 +1,4 @@
+import { asPattern } from '../text/pattern.js';
 import type { Parameter } from './parameter.js';
 import { isAddress } from './roles.js';
 
@@ -42,7 +43,7 @@ function withOnce<T extends Calling>(shapes: readonly T[]): readonly T[] {
 
 /** A call of a function, up to its arguments. */
 function callOf(name: string): string {
-  return String.raw`(?<![\w$])${name.replaceAll('$', String.raw`\$`)}\(`;
+  return String.raw`(?<![\w$])${asPattern(name)}\(`;
 }
 
 /** The arguments of each call of a function in a text. */
@@ -54,5 +55,5 @@ function listsIn(text: string, name: string): readonly string[] {
 
 /** Whether something is the last argument of a call. */
 function isLastOf(text: string, name: string, argument: string): boolean {
-  return new RegExp(String.raw`${callOf(name)}[^;]*?,\s*${argument}\s*\)`).test(text);
+  return new RegExp(String.raw`${callOf(name)}[^;]*?,\s*${asPattern(argument)}\s*\)`).test(text);
 }

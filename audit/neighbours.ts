@@ -1,4 +1,5 @@
 import { addressOf } from '../libraries/net/addresses.js';
+import { asPattern } from '../text/pattern.js';
 import { clientKindIn } from './clients.js';
 import { isLimit, OTHER_URL, placesFor } from './environment.js';
 import { isFile, nameOfFile } from './packages.js';
@@ -27,10 +28,6 @@ const CLIENTS: Readonly<Record<ClientKind, string>> = {
 };
 /** A client of `redis` has to be connected, unless the file that imports it does so. */
 const CONNECTS = 'client.connect().catch(() => {});';
-
-function asPattern(request: string): string {
-  return request.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`);
-}
 
 /** The names of what a file imports from another, but what that exports by default. */
 function importedFrom(text: string, request: string): string[] {
@@ -225,12 +222,12 @@ export function clientFile(request: string, text: string): string | null {
   const names = importedFrom(text, request);
   if ([request, ...names].some((it) => IS_OTHER.test(it) && !IS_CLIENT.test(it))) return null;
   const { kind } = clientKindIn([{ text }]);
-  const exported = names.map((name) => {
-    if (IS_CONSTANT.test(name)) return `export const ${name} = 'a';`;
+  const givenAs = (name: string): string => {
     const isCalled = GIVES_CLIENT.test(name) || new RegExp(String.raw`(?<![\w.])${name}\(`).test(text);
-    return `export const ${name} = ${isCalled ? '() => ' : ''}${LISTS_CLIENTS.test(name) ? '[client]' : 'client'};`;
-  });
-  const whole = GIVES_CLIENT.test(defaultOf(text, request)) ? '() => client' : 'client';
+    return `${isCalled ? '() => ' : ''}${LISTS_CLIENTS.test(name) ? '[client]' : 'client'}`;
+  };
+  const exported = names.map((it) => `export const ${it} = ${IS_CONSTANT.test(it) ? "'a'" : givenAs(it)};`);
+  const whole = givenAs(defaultOf(text, request) || 'client');
   const connects = kind === 'node-redis' && !/\.connect\(/.test(text) ? [CONNECTS] : [];
   return [CLIENTS[kind], ...connects, ...exported, exportedAs(text, request, whole), ''].join('\n');
 }

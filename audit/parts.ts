@@ -204,7 +204,7 @@ async function waitsPastTtl(subject: Runnable, plan: Plan): Promise<Defect | nul
   const { trial, held = null } = (await once(subject, plan, { heard, takes }, takesMs)) ?? {};
   if (held === null || trial?.ttlMs == null || trial.sent.some(({ operation }) => operation === 'extend')) return null;
   // What keeps its key on purpose is a guard, and its TTL is not that of its work.
-  if (!trial.sent.some(({ operation, atMs }) => operation === 'release' && atMs >= trial.grantedMs)) return null;
+  if (!trial.isReleased) return null;
   const lateMs = trial.grantedMs + takesMs;
   works ||= trial.sent.some(({ verb, key, atMs }) => atMs >= lateMs && key !== trial.key && CHANGES_DATA.test(verb));
   return works ? limitExceedsTtl(nameOfPlan(plan), trial.ttlMs, { name: name.replace(/^\./, ''), limitMs }) : null;
@@ -223,9 +223,8 @@ async function runsPastTtl(subject: Runnable, plan: Plan): Promise<Defect | null
   const { trial, held = null } = (await once(subject, plan, { elements: MANY })) ?? {};
   if (held === null || trial?.ttlMs == null || refusesLate(subject.bench)) return null;
   const isOver = limitS * 1000 > trial.ttlMs && !trial.sent.some(({ operation }) => operation === 'extend');
-  const isReleased = trial.sent.some(({ operation, atMs }) => operation === 'release' && atMs >= trial.grantedMs);
   const isLoop = trial.calls.filter(isWork).length >= MANY;
-  return isOver && isReleased && isLoop ? platformExceedsTtl(nameOfPlan(plan), limitS * 1000, trial.ttlMs) : null;
+  return isOver && trial.isReleased && isLoop ? platformExceedsTtl(nameOfPlan(plan), limitS * 1000, trial.ttlMs) : null;
 }
 
 /** Programs that take minutes and more, by what they do: media, dumps, copies, builds, and changes of infrastructure. */
@@ -254,8 +253,7 @@ async function startsUnbounded(subject: Runnable, plan: Plan): Promise<Defect | 
   const { trial } = (await once(subject, plan, { heard, takes }, MORE_SHARE * ttlMs)) ?? {};
   if (program === '' || trial?.isGranted !== true || trial.sent.some(({ operation }) => operation === 'extend'))
     return null;
-  const isReleased = trial.sent.some(({ operation, atMs }) => operation === 'release' && atMs >= trial.grantedMs);
-  return isReleased ? programExceedsTtl(nameOfPlan(plan), program, ttlMs) : null;
+  return trial.isReleased ? programExceedsTtl(nameOfPlan(plan), program, ttlMs) : null;
 }
 
 /**
@@ -279,8 +277,7 @@ async function saysMore(subject: Runnable, plan: Plan): Promise<Defect | null> {
   };
   const { trial } = (await once(subject, plan, { heard, takes }, MORE_SHARE * ttlMs)) ?? {};
   if (!isLong || trial?.isGranted !== true || trial.sent.some(({ operation }) => operation === 'extend')) return null;
-  const isReleased = trial.sent.some(({ operation, atMs }) => operation === 'release' && atMs >= trial.grantedMs);
-  return isReleased ? saidToExceedTtl(nameOfPlan(plan), ttlMs, said.sentence) : null;
+  return trial.isReleased ? saidToExceedTtl(nameOfPlan(plan), ttlMs, said.sentence) : null;
 }
 
 /** The call with the longest time limit that a function makes under its lock, and that limit, ms; 0 where no call has one. */

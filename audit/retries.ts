@@ -94,7 +94,7 @@ async function tried(
   const { trial, held = null, leftMs = Number.NaN } = (await once(subject, plan, { heard, takes }, 4 * ttlMs)) ?? {};
   const isAgain = !Number.isNaN(afterMs);
   const isKept = trial?.sent.some(({ operation }) => operation === 'extend') ?? true;
-  const isReleased = trial?.sent.some((it) => it.operation === 'release' && it.atMs >= trial.grantedMs) ?? false;
+  const isReleased = trial?.isReleased ?? false;
   const isLate = held !== null && !isKept && isReleased && lates.some((atMs) => atMs <= leftMs);
   return { isAgain, afterMs, isLate: isLate && !isUnlimited };
 }

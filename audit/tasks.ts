@@ -1,6 +1,5 @@
 import type { LockPlan } from '../scenarios/index.js';
 import { isOwnWork } from './cases.js';
-import { isOfEach } from './claims.js';
 import type { Hosts } from './hosts.js';
 import type { Bench } from './load.js';
 import type { Understood } from './plan.js';
@@ -77,7 +76,6 @@ async function losesOwn({ bench, hosts, how }: Runnable, ttlMs: number, isKeyed:
   const { plan } = how;
   if (plan.use !== 'with' || how.nodes > 1 || !plan.path.some(({ kind }) => kind === 'new' || kind === 'call'))
     return false;
-  if (plan.path.some(({ name }) => isOfEach(bench.program.texts, name))) return false;
   const partMs = ttlMs / 4;
   const clients = [[use(10, ttlMs, 2 * partMs), use(10 + partMs / 4, ttlMs, 1)], [use(10 + partMs, ttlMs, 1)]];
   const schedule = calm(1, clients, (4 * ttlMs + REST_MS) * 1000);

@@ -125,6 +125,11 @@ export class Trial {
     return this.won !== null;
   }
 
+  /** It has released a key after it was granted its own. */
+  get isReleased(): boolean {
+    return this.releases.some(({ atMs }) => atMs >= this.grantedMs);
+  }
+
   private get offer(): Offer | undefined {
     return this.won ?? this.offers.get(this.latest);
   }
@@ -164,7 +169,7 @@ export class Trial {
   }
 
   /** Its process closes a connection. */
-  hasQuit(): void {
+  closes(): void {
     if ((this.offer?.deletedOn.size ?? 0) > 0) this.tellQuits();
   }
 

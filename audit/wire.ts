@@ -101,7 +101,7 @@ export class Wire implements Tap {
     const about = commands.find((it) => it.length > 1);
     const inMulti = commands.some(([verb = '']) => /^multi$/i.test(verb));
     for (const words of commands) {
-      if (/^quit$/i.test(words[0] ?? '')) trial.hasQuit();
+      if (/^quit$/i.test(words[0] ?? '')) trial.closes();
       if (words.length < 2) continue;
       const plain =
         words === about ? asOffer(meaning, trial) : { ...meaning, operation: 'read-counter' as const, value: null };

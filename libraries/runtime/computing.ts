@@ -14,8 +14,8 @@ const COMPUTES: readonly (readonly [module: object, names: readonly string[]])[]
   ],
 ];
 
-/** What a callback of Node's style is told of a call. */
-function toldBy(call: () => unknown): readonly unknown[] {
+/** The arguments of a callback of Node's style: an error, or what a call returns. */
+function outcomeOf(call: () => unknown): readonly unknown[] {
   try {
     return [null, call()];
   } catch (error) {
@@ -33,8 +33,8 @@ function replaceCallbacks(): void {
         const { owner } = current;
         const callback = args.at(-1);
         if (owner === null || typeof callback !== 'function') return native.apply(module, args);
-        const told = toldBy(() => atOnce.apply(module, args.slice(0, -1)));
-        return void owner.setImmediate(() => void Reflect.apply(callback, undefined, told));
+        const outcome = outcomeOf(() => atOnce.apply(module, args.slice(0, -1)));
+        return void owner.setImmediate(() => void Reflect.apply(callback, undefined, outcome));
       };
     }
   }

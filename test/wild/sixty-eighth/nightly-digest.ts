@@ -38,7 +38,7 @@ const runs = new Counter({
 });
 
 /**
- * All replicas schedule the digest; whoever claims the slot first sends it.
+ * All replicas schedule the digest; the first to claim the slot sends it.
  *
  * The claim is never given back, on purpose: a replica whose clock is a few minutes late must still
  * find it. What we promise is at most one run for each night. When the replica that claimed the slot

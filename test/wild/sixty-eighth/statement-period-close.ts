@@ -30,7 +30,7 @@ interface ClaimedPeriod {
  * The Redis lock keeps workers from summing the same ledger at the same time; it is not
  * what keeps the books straight. That is the `fence` column: every attempt claims the row with a
  * higher number and may only close the row while its own number is still the one on it.
- * So there is no extension of the lock here, a slow sum simply loses to whoever claimed later.
+ * So there is no extension of the lock here, a slow sum simply loses to the one that claimed later.
  */
 export class StatementPeriodCloser {
   constructor(

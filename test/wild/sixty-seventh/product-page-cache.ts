@@ -84,8 +84,8 @@ export function createCache(redis: Redis, namespace: string, defaults: CacheOpti
   }
 
   /**
-   * Call after the source has changed. Removes the lock as well, on purpose and
-   * whoever holds it: a load in flight began before the change and thereby loses
+   * Call after the source has changed. Removes the lock as well, on purpose,
+   * whichever process holds it: a load in flight began before the change and thereby loses
    * its right to store the result.
    */
   async function invalidate(id: string): Promise<void> {

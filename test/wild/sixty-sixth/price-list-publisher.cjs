@@ -115,7 +115,7 @@ function nodesFromEnv(env = process.env) {
 
 /**
  * Builds the price list of a region and puts it into the bucket. The PUT carries
- * If-Match, so whoever publishes from an outdated base gets a 412.
+ * If-Match, so a publisher with an outdated base gets a 412.
  */
 function createPublisher({ mutex, prices, bucket, log }) {
   return async function publishPriceList(region) {
