@@ -41,6 +41,9 @@ it.each([
     ['b', { host: 'n0', port: 6379 }],
   ],
   ['function take({ limit, permitMs = 120_000 }) {}', [{ limit: 1 }]],
+  // A text names a month, and a number says how long a slot is.
+  ['function once(name: string, period: number) {}', ['b', 25_000]],
+  ['function lockAll(names: Iterable<string>) {}', [['b']]],
   // Whose lock it is says nothing of which lock it is.
   ['function lock({ key, owner }) {}', [{ key: 'b', owner: 'token' }]],
   ['function lock({ id, ttlMs }) {}', [{ id: 'b', ttlMs: 7_000 }]],

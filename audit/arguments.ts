@@ -3,6 +3,7 @@ import { OTHER_URL } from './environment.js';
 import { periodFor } from './forms.js';
 import type { Given } from './given.js';
 import { modeFor, saysMode } from './modes.js';
+import { endingSignal } from './own-work.js';
 import type { Parameter } from './parameter.js';
 import { IS_BODY, partlyKnown } from './partly-known.js';
 import { makersOf } from './response.js';
@@ -95,27 +96,24 @@ function withId(
   return parameters.map((it, i) => (i === at ? { ...it, isKey: true } : it));
 }
 
+const TOKEN_NAMES = 'token value lockValue owner id lockId uuid identifier nonce secret holder'.split(' ');
+
 /** What a token is in what an acquisition gave. */
 export function tokenIn(held: unknown, otherwise: string): unknown {
   if (typeof held === 'string' && held !== 'OK') return held;
   if (typeof held !== 'object' || held === null) return otherwise;
-  for (const name of [
-    'token',
-    'value',
-    'lockValue',
-    'owner',
-    'id',
-    'lockId',
-    'uuid',
-    'identifier',
-    'nonce',
-    'secret',
-    'holder',
-  ]) {
+  for (const name of TOKEN_NAMES) {
     const value: unknown = Reflect.get(held, name);
     if (typeof value === 'string') return value;
   }
   return otherwise;
+}
+
+function keysFor({ type, fields }: Parameter, { key, held }: Given, isRelease: boolean): unknown {
+  if (isRelease && Array.isArray(held)) return held;
+  // Of things, and not of names: what is done for each is done for more than one.
+  if (type !== '' && fields.length > 0) return elements(key);
+  return Array.from({ length: calls.names }, (_, i) => (i === 0 ? key : `${key}${i + 1}`));
 }
 
 function argumentFor(parameter: Parameter, given: Given, isRelease: boolean): unknown {
@@ -130,14 +128,13 @@ function argumentFor(parameter: Parameter, given: Given, isRelease: boolean): un
     case 'key':
       return keyFor(parameter, given, isRelease);
     case 'keys':
-      // Of things, and not of names: what is done for each is done for more than one.
-      return parameter.type !== '' && parameter.fields.length > 0 ? elements(given.key) : [given.key];
+      return keysFor(parameter, given, isRelease);
     case 'keyOf':
       return () => given.key;
     case 'ttl':
       if (given.isBare && isOptional) return undefined;
       if (given.worksItself && !saysTtl(name)) return 1;
-      return Math.max(1, Math.round(given.ttlMs / (parameter.unitMs ?? unitIn(name) ?? given.unitMs)));
+      return Math.max(1, Math.round(given.ttlMs / (unitIn(name) ?? parameter.unitMs ?? given.unitMs)));
     case 'permits':
       return 1;
     case 'environment':
@@ -156,7 +153,7 @@ function argumentFor(parameter: Parameter, given: Given, isRelease: boolean): un
       return work !== undefined && isListType(parameter.type) ? [work] : work;
     }
     case 'signal':
-      return needed(given.stop ?? new AbortController().signal);
+      return needed(given.stop ?? endingSignal());
     case 'callback':
       return given.callback;
     case 'time':
@@ -180,7 +177,7 @@ function argumentFor(parameter: Parameter, given: Given, isRelease: boolean): un
     case 'logger':
       return parameter.isFunction && tellsTerm(name) ? teller(name, given.terms) : needed(QUIET);
     case 'delay':
-      return needed(/^every/i.test(name) ? PERIOD_MS / (unitIn(name) ?? 1) : SETTINGS.delay);
+      return needed(/^(?:every|period)/i.test(name) ? PERIOD_MS / (unitIn(name) ?? 1) : SETTINGS.delay);
     default:
       return role in SETTINGS ? needed(SETTINGS[role as keyof typeof SETTINGS]) : serverFor(role, parameter, given);
   }

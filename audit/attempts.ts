@@ -1,5 +1,6 @@
 import type { Attempt } from './rehearsal.js';
 import type { Said } from './said.js';
+import type { Trial } from './trial.js';
 
 /* What one acquisition shows. */
 
@@ -59,4 +60,15 @@ export function releasesIn({ trial }: Attempt): boolean {
 /** Whether it waits for a replica. */
 export function waitsIn({ trial }: Attempt): boolean {
   return trial?.sent.some(({ verb }) => verb === 'wait') ?? false;
+}
+
+/** Whether a command stores a value whatever is there, as that of a cache, and takes nothing by that. */
+export function isStore({ operation, verb, ifNew }: Said): boolean {
+  return operation === 'acquire' && !ifNew && (verb === 'set' || verb === 'script');
+}
+
+/** Whether nothing that it sends asks for a key that nobody has, and nothing gives one up: it stores what others read. */
+export function takesNothing({ sent }: Trial): boolean {
+  const stores = sent.filter(({ operation }) => operation === 'acquire' || operation === 'release');
+  return stores.length > 0 && stores.every(isStore);
 }

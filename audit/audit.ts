@@ -1,5 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
+import { dirname } from 'node:path';
 import { policyOf } from '../deviations/index.js';
 import { counterexample } from '../libraries/counterexample.js';
 import { decidedBy } from '../libraries/frames.js';
@@ -8,7 +7,7 @@ import { record } from '../libraries/recording.js';
 import { type LibraryRun, replayLibraries } from '../libraries/run.js';
 import { install } from '../libraries/runtime/install.js';
 import { natives } from '../libraries/runtime/natives.js';
-import { kindOf, PROPERTY_OF, type ViolationKind } from '../libraries/search/kinds.js';
+import { kindOf, type ViolationKind } from '../libraries/search/kinds.js';
 import { shrinkForLibrary } from '../libraries/search/shrink-libraries.js';
 import { UnsupportedClient } from '../libraries/session.js';
 import { assumptions, type Violation } from '../properties/index.js';
@@ -24,15 +23,17 @@ import { defectsOf } from './diagnosis.js';
 import { environmentFor, serversIn } from './environment.js';
 import type { Bench } from './load.js';
 import { mute } from './mute.js';
+import { optimisticResult } from './optimistic.js';
 import { whereOf } from './plan.js';
 import { firstLineOf, Program } from './program.js';
-import { endsOtherwise, MOST_NODES, reasonOf } from './refusal.js';
+import { endsOtherwise, MOST_NODES, OptimisticError, reasonOf } from './refusal.js';
 import { isCache, waitsForHolder } from './repeats.js';
 import { requiredIn, requiredTypes } from './required.js';
 import { type AuditPlan, type AuditResult, CLIENT_KINDS, type ClientKind, type Finding, type Hints } from './result.js';
 import { pathsIn } from './routes.js';
 import { type Failing, type Searched, searchAudit } from './search.js';
 import { guessedSettings } from './service-settings.js';
+import { placeOf, shownFinding } from './shown-finding.js';
 import { signatureFor } from './signatures.js';
 import { bodyIn, filesIn } from './stored.js';
 import type { Subject } from './subject.js';
@@ -110,7 +111,9 @@ async function audited(plan: AuditPlan, tell: Tell, isStopped: () => boolean): P
     plan.client === undefined
       ? [guessed.kind, ...(guessed.isCertain ? [] : CLIENT_KINDS.filter((it) => it !== guessed.kind))]
       : [plan.client];
-  const [bench, found] = await firstUnderstood(program, kinds, plan);
+  const understood = await firstUnderstood(program, kinds, plan);
+  if (understood instanceof OptimisticError) return optimisticResult(program, understood, plan);
+  const [bench, found] = understood;
   if (found.seen.takenOver) throw new InputError(endsOtherwise(program.name, found.seen.alone.trial?.key ?? ''));
   const searched = await searchAudit(bench, found, {
     ...plan,
@@ -181,7 +184,7 @@ async function firstUnderstood(
   program: Program,
   kinds: readonly ClientKind[],
   hints: Hints,
-): Promise<[Bench, FoundLock]> {
+): Promise<[Bench, FoundLock] | OptimisticError> {
   let problem: unknown = null;
   for (const kind of kinds) {
     try {
@@ -198,6 +201,7 @@ async function firstUnderstood(
       };
       return [bench, await understand(bench, hints)];
     } catch (error) {
+      if (error instanceof OptimisticError) return error;
       problem ??= error;
     }
   }
@@ -303,38 +307,6 @@ function shownDefect(
 function lineOf({ frames }: LibraryRun, verb = ''): string | null {
   const frame = frames.findLast(({ where, said }) => where !== null && said.toUpperCase().startsWith(verb));
   return frame === undefined ? null : `${frame.where}   ${frame.said} of ${frame.client}`;
-}
-
-/** The file, the line and the column that a text begins with; of a line alone, where it begins. */
-function placeOf(text: string, folder: string): Finding['place'] {
-  const [, name, line, column] = /^(.+?):(\d+)(?::(\d+))?(?: {3}|$)/.exec(text) ?? [];
-  if (name === undefined) return null;
-  const path = resolve(folder, name);
-  return { path, line: Number(line), column: Number(column ?? beginningOf(path, Number(line))) };
-}
-
-/** The column of the first that is written in a line. */
-function beginningOf(path: string, line: number): number {
-  const text = existsSync(path) ? (readFileSync(path, 'utf8').split('\n')[line - 1] ?? '') : '';
-  return Math.max(0, text.search(/\S/)) + 1;
-}
-
-/** What plain use has shown. */
-function shownFinding({ id, sentence, fix, brings, property }: Defect, where: string, path: string): Finding {
-  const [kind = 'state'] = brings;
-  return {
-    id,
-    property: propertyLabel(property ?? PROPERTY_OF[kind]),
-    kind: null,
-    sentence,
-    fix,
-    decidedBy: where,
-    place: placeOf(where, dirname(path)),
-    assumptionsBroken: [],
-    text: '',
-    found: null,
-    recording: null,
-  };
 }
 
 /** One finding for each defect. */

@@ -6,7 +6,7 @@ import { givesUp, goesOnGivenUp } from './given-up.js';
 import { staleStore } from './handed-store.js';
 import { sentWhileHeld } from './leavings.js';
 import type { Bench } from './load.js';
-import { oppositeCalls } from './opposite.js';
+import { keepsSome, oppositeCalls } from './opposite.js';
 import { ofTransfer } from './pairs.js';
 import { limitDefect, partDefect } from './parts.js';
 import { withPassed } from './passing.js';
@@ -55,6 +55,7 @@ export async function functionDefects(subject: Runnable, plans: readonly Plan[])
   const found = [
     ...(nodes === 1 && functions.length > 1 ? await lostChanges(subject, functions) : []),
     ...(named === null ? [] : [named]),
+    ...(used.use === 'pair' && nodes === 1 ? await keptOf(subject, used) : []),
   ];
   for (const plan of functions) {
     const own = await withData(subject, plan);
@@ -68,6 +69,12 @@ export async function functionDefects(subject: Runnable, plans: readonly Plan[])
     if (stale !== null) found.push({ ...stale, where: whereOf(subject.bench.program, plan) });
   }
   return found;
+}
+
+/** What is wrong where the lock itself is one of several things. */
+async function keptOf(subject: Runnable, plan: Plan): Promise<readonly Defect[]> {
+  const defect = await keepsSome(subject, plan);
+  return defect === null ? [] : [defect];
 }
 
 /** What is wrong with what calls of a function do, on whichever nodes its lock is. */
@@ -93,6 +100,7 @@ async function ofCalls(own: Runnable, plan: Plan): Promise<Defect | null> {
     (await differsByCase(own, plan)) ??
     (await sharesWatch(own, plan)) ??
     (await oppositeCalls(own, plan)) ??
+    (await keepsSome(own, plan)) ??
     (await staleStore(own, plan)) ??
     (await ttlDropped(own, plan)) ??
     (await partDefect(own, plan)) ??

@@ -1,3 +1,4 @@
+import { takesNothing } from './attempts.js';
 import { isWork, nameOfCall } from './called.js';
 import type { Played } from './played.js';
 import type { Attempt } from './rehearsal.js';
@@ -62,7 +63,7 @@ export function releasesOther(first: Attempt | undefined, second: Attempt | unde
 /** Whether of two calls of one process, about different things, the key of one is never deleted: the release is that of the other. */
 export function leavesOne([first, second]: Played): boolean {
   const trials = [first, second].flatMap((it) =>
-    it?.trial?.isGranted === true && it.error === null ? [it.trial] : [],
+    it?.trial?.isGranted === true && it.error === null && !takesNothing(it.trial) ? [it.trial] : [],
   );
   const keys = new Set(trials.map(({ key }) => key));
   if (keys.size < 2) return false;

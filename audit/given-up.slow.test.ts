@@ -61,3 +61,28 @@ it.each([
 ])('lets work pass that %s', async (_, work: Work) => {
   expect(await idsOfModule(paying(3, work))).toEqual([]);
 });
+
+/** Sends what is due under a lock, again and again; each time it waits for the work so. */
+const draining = (work: string): string => `import Redis from 'ioredis';
+import Redlock from 'redlock5';
+import { Pool } from 'pg';
+import { producer } from './producer';
+const redlock = new Redlock([new Redis(process.env.REDIS_URL)], { retryCount: 0 });
+redlock.on('error', () => {});
+const pool = new Pool();
+const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+async function sendAll(signal) {
+  if (signal.aborted) throw signal.error;
+  const db = await pool.connect();
+  const { rows } = await db.query('SELECT id FROM outbox WHERE sent_at IS NULL LIMIT 100');
+  for (const row of rows) await producer.send({ id: row.id, idempotencyKey: row.id });
+  db.release();
+}
+export async function drain() {
+  await redlock.using(['outbox'], 20_000, (signal) => ${work}).catch(() => {});
+}
+(async () => { for (;;) { await drain(); await sleep(1_000); } })();`;
+
+it('takes for given up no work that its process does again under the lock', async () => {
+  expect(await idsOfModule(draining('sendAll(signal)'))).toEqual([]);
+});

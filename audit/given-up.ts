@@ -95,10 +95,16 @@ async function goesOnAfter(subject: Runnable, plan: Plan, takesMs: number): Prom
     ({ operation, key, atMs }) => operation === 'release' && key === trial.key && atMs >= trial.grantedMs,
   );
   const givenUpMs = Math.max(leftMs, release?.atMs ?? Number.NaN);
+  // Its process may do the same again, under the lock.
+  const again = trial.sent.find(
+    ({ operation, key, atMs }) => operation === 'acquire' && key === trial.key && atMs > givenUpMs,
+  );
+  const untilMs = again?.atMs ?? Number.POSITIVE_INFINITY;
   const isUnderWay = begun.some(({ atMs, forMs }) => atMs < givenUpMs && atMs + forMs > givenUpMs);
   const stores = touchesIn(subject.bench, trial, new Set([trial.key ?? '']), givenUpMs + 1, true);
   const goesOn =
-    begun.some(({ name, atMs }) => isWork(name) && atMs > givenUpMs) || stores.some(({ stored }) => stored !== null);
+    begun.some(({ name, atMs }) => isWork(name) && atMs > givenUpMs && atMs < untilMs) ||
+    stores.some(({ stored }) => stored !== null);
   const isExtended = trial.sent.some(({ operation }) => operation === 'extend');
   return isUnderWay && goesOn && (isExtended || givenUpMs < trial.grantedMs + trial.ttlMs);
 }

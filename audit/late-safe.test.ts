@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { isSafeLate } from './late-safe.js';
+import { isHarmful, isSafeLate } from './late-safe.js';
 import { unknownValue } from './unknown.js';
 
 it('sees a store on the condition of a value that it changes', () => {
@@ -27,4 +27,20 @@ it('sees an idempotency key, and the condition of a command', () => {
   const Command = unknownValue({}, 'a', '.UpdateCommand') as new (input: unknown) => unknown;
   expect(isSafeLate([new Command({ TableName: 'a', ConditionExpression: 'token = :old' })])).toBe(true);
   expect(isSafeLate([new Command({ TableName: 'a' })])).toBe(false);
+});
+
+it('sees a record that is added once, and the id of a job', () => {
+  expect(isSafeLate(['INSERT INTO payouts (id) VALUES ($1) ON CONFLICT (tenant_id, key) DO NOTHING', ['a']])).toBe(
+    true,
+  );
+  expect(isSafeLate(['INSERT IGNORE INTO payouts (id) VALUES (?)', ['a']])).toBe(true);
+  expect(isSafeLate(['INSERT INTO payouts (id) VALUES ($1) ON CONFLICT (id) DO UPDATE SET n = 1', ['a']])).toBe(false);
+  expect(isSafeLate(['send', { payoutId: 'a' }, { jobId: 'payout-a' }])).toBe(true);
+  expect(isSafeLate(['send', { payoutId: 'a' }])).toBe(false);
+});
+
+it('takes no harm from what is told of a failure, and from a connection that is given up', () => {
+  expect(isHarmful('next', [new Error('it failed')])).toBe(false);
+  expect(isHarmful('.Pool.connect.release', [])).toBe(false);
+  expect(isHarmful('.stock.release', ['a'])).toBe(true);
 });

@@ -85,6 +85,7 @@ export const FINDING_TITLES: Readonly<Record<string, string>> = {
   unavailable: 'Nobody gets the lock though nobody holds it.',
   'value-of-process': 'All acquisitions of one process store the same value.',
   'wait-unheeded': 'It is held though no replica has its key, for which it has waited.',
+  'waiter-kept': 'A waiter that dies keeps its place in the line.',
   'waits-for-message': 'It waits for a message without an end, and never asks again.',
   'work-outlasts-ttl': 'Its own work takes longer than its TTL, or may by its time limits.',
   'writer-ignores-readers': 'Its lock for writers does not look for readers.',

@@ -39,3 +39,29 @@ describe('a function that takes the locks of two of its arguments', () => {
     await expect(idsOf(transfer('[fromId, toId]', 0))).resolves.toEqual([]);
   });
 });
+
+/** Takes the locks of several bins, and does this where one is refused. */
+const bins = (refused: string): string => `import { randomUUID } from 'node:crypto';
+const UNLOCK = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+export async function lockBins(redis, names) {
+  const locks = [];
+  try {
+    for (const name of [...new Set(names)].sort()) {
+      const lock = { key: 'bin:' + name, token: randomUUID() };
+      if ((await redis.set(lock.key, lock.token, 'PX', 20000, 'NX')) !== 'OK') throw new Error(name + ' is busy');
+      locks.push(lock);
+    }
+    return locks;
+  } catch (error) {
+    ${refused}
+    throw error;
+  }
+}
+export async function unlockBins(redis, locks) {
+  await Promise.all(locks.map(({ key, token }) => redis.eval(UNLOCK, 1, key, token)));
+}`;
+
+it('finds locks that are kept where one of several is refused', async () => {
+  await expect(idsOf(bins(''))).resolves.toEqual(['leaves-key']);
+  await expect(idsOf(bins('await unlockBins(redis, locks);'))).resolves.toEqual([]);
+});

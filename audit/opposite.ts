@@ -1,6 +1,6 @@
 import type { Defect } from './defect.js';
 import { nameOfPlan, type Plan } from './plan.js';
-import { played } from './played.js';
+import { once, played } from './played.js';
 import type { Attempt } from './rehearsal.js';
 import type { Said } from './said.js';
 import { LOCKS_AS_CALLED } from './shown-defects.js';
@@ -51,4 +51,36 @@ function waitFor(own: Attempt | undefined, other: Attempt | undefined): boolean 
   const asks = asksOf(own).filter(({ key, atMs }) => key === wanted.key && atMs <= (releasedMs ?? atMs));
   const [first, last] = [asks[0], asks.at(-1)];
   return first !== undefined && last !== undefined && asks.length >= ASKS && last.atMs - first.atMs >= WAITS_MS;
+}
+
+/** Some of several locks are kept. */
+const KEEPS_SOME: Defect = {
+  id: 'leaves-key',
+  sentence:
+    'it takes several locks one after the other, and where it does not get one of them, it fails and does not release those that it has got before: they stay locked until their TTL is over, and nobody works under them',
+  fix: 'release what has been acquired so far where a later lock is refused (try/catch around the loop that takes them)',
+  brings: ['unavailable', 'leak'],
+  property: 'deadlock-free',
+  isShown: true,
+};
+
+/** A function is asked for the locks of so many things. */
+const NAMES = 2;
+
+/** Whether a function that takes several locks, and does not get the last of them, keeps the others. */
+export async function keepsSome(subject: Runnable, plan: Plan): Promise<Defect | null> {
+  const alone = await once(subject, plan, { names: NAMES });
+  const keys =
+    alone === undefined ? [] : [...new Set(asksOf(alone).map(({ key }) => key))].filter((it) => releases(alone, it));
+  const [first, last] = [keys[0], keys.at(-1)];
+  if (alone?.error !== null || first === undefined || last === undefined || first === last) return null;
+  const taken = ['set', last, 'another', 'PX', '86400000'];
+  const bench = { ...subject.bench, stored: [...subject.bench.stored, taken] };
+  const refused = await once({ ...subject, bench }, plan, { names: NAMES });
+  if (refused === undefined || refused.error === null || releases(refused, first)) return null;
+  return asksOf(refused).some(({ key }) => key === first) ? KEEPS_SOME : null;
+}
+
+function releases({ trial }: Attempt, key: string): boolean {
+  return trial?.releases.some((it) => it.key === key) ?? false;
 }

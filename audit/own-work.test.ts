@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { as, type ProcessContext } from '../libraries/runtime/owner.js';
-import { getsLock } from './own-work.js';
+import { endingSignal, getsLock } from './own-work.js';
 import type { Said } from './said.js';
 import { Trial } from './trial.js';
 import { unknownValue } from './unknown.js';
@@ -65,4 +65,14 @@ it('has a lock of which nothing is left only if it does what counts', async () =
   await new Promise((resolve) => setImmediate(resolve));
   as(process, () => work.due?.());
   expect(await got).toBe(false);
+});
+
+it('ends a loop that nothing but its signal ends', async () => {
+  const signal = endingSignal();
+  let rounds = 0;
+  const ended = new Promise((resolve) => signal.addEventListener('abort', resolve));
+  while (!signal.aborted && rounds < 10_000) rounds++;
+  await ended;
+  expect(rounds).toBe(499);
+  expect(signal.aborted).toBe(true);
 });

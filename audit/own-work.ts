@@ -56,3 +56,21 @@ export function stopped(done: Promise<unknown>, stop: AbortController): Promise<
   const timer = setTimeout(() => stop.abort(), STOPPED_AFTER_MS);
   return done.finally(() => clearTimeout(timer));
 }
+
+/** A loop that looks at its signal so often goes on until that aborts. */
+const MOST_LOOKS = 500;
+
+/** The signal of a call that nobody stops. A loop that nothing else ends would go on for the whole run. */
+export function endingSignal(): AbortSignal {
+  const stop = new AbortController();
+  const { signal } = stop;
+  let looks = 0;
+  Object.defineProperty(signal, 'aborted', {
+    get: () => {
+      looks++;
+      if (looks === MOST_LOOKS) stop.abort();
+      return looks >= MOST_LOOKS;
+    },
+  });
+  return signal;
+}

@@ -110,3 +110,28 @@ it('finds a lock that is named after the beginning of a range, where the file lo
   expect(await idsOf(stay(ofStart, 'arrival = $2'))).toEqual([]);
   expect(await idsOf(stay(ofStart, `${overlaps} FOR UPDATE`))).toEqual([]);
 });
+
+/** Moves points between two wallets that Redis has, under locks of these names. */
+const wallets = (key: string): string => `import { randomUUID } from 'node:crypto';
+import type { Redis } from 'ioredis';
+interface Wallet { id: string; points: number }
+export async function move(redis: Redis, order: { from: string; to: string; points: number }): Promise<void> {
+  const key = ${key}, token = randomUUID();
+  if ((await redis.set(key, token, 'PX', 30_000, 'NX')) !== 'OK') throw new Error('busy');
+  try {
+    const load = async (id: string): Promise<Wallet> => {
+      const raw = await redis.get('wallet:' + id);
+      if (raw === null) throw new Error('no wallet');
+      return JSON.parse(raw) as Wallet;
+    };
+    const from = await load(order.from), to = await load(order.to);
+    from.points -= order.points;
+    to.points += order.points;
+    await redis.multi().set('wallet:' + from.id, JSON.stringify(from)).set('wallet:' + to.id, JSON.stringify(to)).exec();
+  } finally { await redis.eval("${UNLOCK}", 1, key, token); }
+}`;
+
+it('finds the same where both sides are stored in Redis', async () => {
+  expect(await idsOf(wallets(`\`wallet:lock:\${order.from}:\${order.to}\``))).toEqual(['key-of-pair']);
+  expect(await idsOf(wallets("'wallets'"))).toEqual([]);
+});

@@ -13,6 +13,8 @@ const OF_BOTH = new RegExp(
 );
 /** What changes a record. */
 const CHANGES = /(?:^|\.)(?:update|save|set|put)\w*(?: |$)/i;
+/** What stores a record in Redis. */
+const STORES = /^(?:set|hm?set)$/;
 /** What a record has is changed by a number, in the database. */
 const ADDS = /\b(\w+)\s*=\s*(?:\w+\.)?\1\s*[-+]|\b(?:in|de)crement\b|\$inc\b/i;
 
@@ -81,11 +83,14 @@ async function locksPair(subject: Runnable, plan: Plan): Promise<Defect | null> 
   const { texts } = subject.bench.program;
   if (!texts.some((it) => OF_BOTH.test(it)) || texts.some((it) => ADDS.test(it))) return null;
   const [alone] = await played(subject, [{ plan, atMs: 10 }]);
-  const { key = null, works = [], isGranted = false } = alone?.trial ?? {};
-  if (!isGranted || key === null || !/\ba\b.*\ba\b/.test(key)) return null;
-  const changes = works.filter((it) => CHANGES.test(it));
-  const isTwice = changes.some((it, i) => changes.indexOf(it) < i);
-  return isTwice ? { ...OF_PAIR, sentence: `${nameOfPlan(plan)} ${OF_PAIR.sentence}` } : null;
+  const { key = null, works = [], isGranted = false, sent = [], grantedMs = 0 } = alone?.trial ?? {};
+  if (!isGranted || key === null || !/\ba2?\b.*\ba2?\b/.test(key)) return null;
+  const isTwice = (changes: readonly string[]): boolean => changes.some((it, i) => changes.indexOf(it) < i);
+  const stored = sent.filter((it) => STORES.test(it.verb) && it.key !== key && it.atMs >= grantedMs);
+  const moves = texts.some((it) => MOVES.test(it)) && isTwice(stored.map((it) => it.key.replace(/\ba2?\b/, '')));
+  return moves || isTwice(works.filter((it) => CHANGES.test(it)))
+    ? { ...OF_PAIR, sentence: `${nameOfPlan(plan)} ${OF_PAIR.sentence}` }
+    : null;
 }
 
 /** A number that is taken from one record, and added to another: `source.cents -= amount; target.cents += amount`. */

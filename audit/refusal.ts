@@ -1,7 +1,8 @@
 import { UnsupportedClient } from '../libraries/session.js';
 import { InputError } from '../scenarios/input-error.js';
+import type { Defect } from './defect.js';
 import { knownServiceAt } from './hosts.js';
-import type { Plan } from './plan.js';
+import { nameOfPlan, type Plan } from './plan.js';
 import { firstLineOf } from './program.js';
 
 /** Most nodes of a lock of which nothing says how many it has. */
@@ -29,8 +30,17 @@ export class NotGivenError extends Error {
 
 /** A function that changes a value where nobody else has, and holds nothing. */
 export class OptimisticError extends NotGivenError {
-  constructor(name: string, key: string) {
+  readonly plan: Plan;
+  readonly key: string;
+  /** How its updates lose changes; `null` if none was found. */
+  readonly defect: Defect | null;
+
+  constructor(plan: Plan, key: string, defect: Defect | null) {
+    const name = nameOfPlan(plan);
     super(name, null);
+    this.plan = plan;
+    this.key = key;
+    this.defect = defect;
     this.message = `${name} changes ${JSON.stringify(key)} by WATCH and MULTI: that is an optimistic update, in which nobody holds a lock`;
   }
 }

@@ -61,6 +61,8 @@ export interface Ways {
   readonly number?: () => number;
   /** Elements of each list that it was handed. Default 1. */
   readonly elements?: number;
+  /** Names in each list of names that it is given. Default 1. */
+  readonly names?: number;
   /** How a process uses the lock, by its name. */
   readonly planOf?: (process: string) => Plan;
   /** The client of a request disconnects when the work has begun. */
@@ -165,6 +167,7 @@ export async function rehearse(
   bench.wire.timed = ways.timed ?? null;
   calls.takes = ways.takes ?? null;
   calls.elements = ways.elements ?? 1;
+  calls.names = ways.names ?? 1;
   calls.number = ways.number ?? null;
   calls.heard = (given, name) => {
     ways.heard?.(given, name);
@@ -197,6 +200,7 @@ export async function rehearse(
     calls.takes = null;
     calls.number = null;
     calls.elements = 1;
+    calls.names = 1;
   }
   return attempts;
 }

@@ -180,7 +180,7 @@ export function releaseDefects(
 const BOTH_IN: Defect = {
   id: 'lets-tasks-in',
   sentence:
-    'it lets two tasks of one process in at once: for a key that the process has already, each caller is told that it has it, as if it were a nested call of the one that holds it',
+    'it lets two tasks of one process in at once: for a key that the process has already, each caller is told that it has it, as if it were a nested (re-entrant) call of the one that holds it',
   fix: 'tell a nested call from another caller, by a token that it hands over or an AsyncLocalStorage; refuse the others',
   brings: ['belief'],
   isShown: true,

@@ -193,6 +193,8 @@ function roleOfPlain(parameter: Parameter, isNumber: boolean): Role {
   if (role === 'host' || role === 'port' || role === 'credential') return role;
   if (isNumber) {
     if (role !== undefined && OF_NUMBERS.includes(role)) return role;
+    // A text names a month, and a number says how long a slot is.
+    if (name === 'period') return 'delay';
     if (/(?:id|number|no)$/i.test(name) && !isOptional) return 'key';
     if (IS_AMOUNT.test(name)) return 'number';
     // What has a default is no more than a number, unless its name says that it is a TTL.
@@ -213,6 +215,7 @@ function isOtherUrl(name: string): boolean {
 /** Of what is no text and no number, or of which its type does not tell. */
 function roleOfObject(parameter: Parameter, isRelease: boolean): Role {
   const { name, type, fields, opens, isForeign = false } = parameter;
+  if (/^Iterable<string>$/.test(type)) return 'keys';
   if (/^(?:Async)?(?:Iterable|Iterator|Generator)\w*<|^ReadableStream\b/.test(type)) return 'unknown';
   if (IS_CLIENTS_NAME.test(name)) return /string|host/.test(type) || isAddress(fields) ? 'urls' : 'clients';
   if (isListType(type) || (type === '' && isUsedAsList(fields))) {

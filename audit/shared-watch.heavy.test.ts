@@ -45,3 +45,30 @@ it('finds a script that compares the numbers of holders as texts, whatever these
   expect(await idsOf(snapshots('stored > ARGV[1]'))).toEqual(['fencing-token']);
   expect(await idsOf(snapshots('tonumber(stored) > tonumber(ARGV[1])'))).toEqual([]);
 });
+
+/** Changes a stock by WATCH, over a connection that `taken` gives, and holds no lock. */
+const stock = (taken: string, done = ''): string => `import { createClient } from 'redis';
+export async function createStock(url = 'redis://127.0.0.1:6379') {
+  const client = createClient({ url });
+  await client.connect();
+  return {
+    async take(sku: string, count: number): Promise<number> {
+      const own = ${taken};
+      try {
+        await own.watch('stock:' + sku);
+        const level = Number((await own.get('stock:' + sku)) ?? 0);
+        await own.multi().set('stock:' + sku, String(level - count)).exec();
+        return level - count;
+      } finally { ${done} }
+    },
+  };
+}`;
+
+it('finds updates over the one connection of its process that are lost, though nobody holds a lock', async () => {
+  expect(await idsOf(stock('client'))).toEqual(['shared-watch']);
+});
+
+it('finds no lock, and condemns nothing, where each update has a connection of its own', async () => {
+  const own = idsOf(stock('await client.duplicate().connect()', 'await own.quit();'));
+  await expect(own).rejects.toThrow('an optimistic update, in which nobody holds a lock');
+});

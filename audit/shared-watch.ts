@@ -11,7 +11,8 @@ const SOON_MS = 0.5;
 
 /** Whether two calls of a process that are made at once watch keys over one connection: the EXEC of one ends the WATCH of the other. */
 export async function sharesWatch({ bench, hosts, how }: Runnable, plan: Plan): Promise<Defect | null> {
-  if (!bench.program.texts.some((it) => /\bwatch\(/i.test(it))) return null;
+  const { texts } = bench.program;
+  if (!texts.some((it) => /\bwatch\(/i.test(it)) || hasOwnConnection(plan, texts)) return null;
   const ttlMs = how.fixedTtlMs ?? CALL_TTL_MS;
   // What the first call of a process sends may wait for its connection: it is about something else.
   const first = { ...use(10, ttlMs, 1), resources: ['b'] };
@@ -20,13 +21,30 @@ export async function sharesWatch({ bench, hosts, how }: Runnable, plan: Plan): 
   const attempts = await rehearse(bench, hosts, how, schedule, { naturally: true, apart: true, planOf: () => plan });
   const [, one, two] = attempts.map(({ trial }) => trial);
   if (one == null || two == null || one.loops) return null;
-  const isOneConnection = [...one.watchedOver].some((it) => two.watchedOver.has(it));
-  return isOneConnection && watchesWithin(one, two) && watchesWithin(two, one) ? SHARES_WATCH : null;
+  return areOverOne([...one.watches, ...two.watches]) ? SHARES_WATCH : null;
 }
 
-/** Whether the first WATCH of one comes before a transaction of the other is sent. */
-function watchesWithin(one: Trial, other: Trial): boolean {
-  const watched = one.sent.find(({ verb }) => verb === 'watch');
-  const changes = other.sent.find(({ inMulti }) => inMulti === true);
-  return watched !== undefined && changes !== undefined && watched.atMs < changes.atMs;
+/** Makes a connection for one call. */
+const MAKES_CONNECTION = /\.duplicate\(|isolat/i;
+
+/** Whether a class may be handed a connection of its own by the file, which makes it. */
+function hasOwnConnection({ path }: Plan, texts: readonly string[]): boolean {
+  const isMade = path.some(({ name }) => texts.some((it) => it.includes(`new ${name}(`)));
+  return isMade && texts.some((it) => MAKES_CONNECTION.test(it));
+}
+
+/**
+ * Whether over one connection keys are watched twice before a transaction changes one of them, and then another transaction does. A client
+ * that sends commands together may send those of one call for the other.
+ */
+function areOverOne(sent: Trial['watches']): boolean {
+  return [...new Set(sent.map(({ over }) => over))].some((connection) => {
+    const own = sent.filter(({ over }) => over === connection).map(({ said }) => said);
+    const changes = own.filter(({ inMulti }) => inMulti === true);
+    const firstMs = Math.min(...changes.map(({ atMs }) => atMs));
+    const isAgain = changes.some(
+      ({ verb, key }, i) => changes.findIndex((it) => it.verb === verb && it.key === key) < i,
+    );
+    return isAgain && own.filter(({ verb, atMs }) => verb === 'watch' && atMs < firstMs).length > 1;
+  });
 }

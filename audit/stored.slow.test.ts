@@ -116,3 +116,37 @@ export function refundEndpoint(payments: Payments, redis = Redis.fromEnv({ autom
   await expect(idsOf(refunding('PX'), 60)).resolves.toEqual([]);
   await expect(idsOf(refunding('EX'), 0)).resolves.toEqual(['ms-as-seconds']);
 });
+
+/** A cache that is filled without a lock where it is cold, and under one where what it has is old. */
+const pricing = (options: string): string => `import { randomUUID } from 'node:crypto';
+import type { Redis } from 'ioredis';
+interface Prices { revision: number; freshUntil: number; prices: string[] }
+interface Source { load(market: string): Promise<Prices> }
+const STORE = "local now = redis.call('GET', KEYS[1]) if now and tonumber(cjson.decode(now).revision) > tonumber(ARGV[2]) then return 0 end redis.call('SET', KEYS[1], ARGV[1], 'EX', 86400) return 1";
+const DROP = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0";
+export const prices = (redis: Redis, source: Source) => async (req: { params: { market: string } }) => {
+  const { market } = req.params;
+  const [key, lock, token] = ['prices:' + market, 'prices:' + market + ':rebuild', randomUUID()];
+  const raw = await redis.get(key);
+  const cached: Prices | null = raw === null ? null : JSON.parse(raw);
+  if (cached !== null && cached.freshUntil > Date.now()) return cached;
+  const rebuild = async () => {
+    const fresh = await source.load(market);
+    await redis.eval(STORE, 1, key, JSON.stringify({ ...fresh, freshUntil: Date.now() + 60_000 }), fresh.revision);
+    return fresh;
+  };
+  if (cached === null) return rebuild();
+  if ((await redis.set(lock, token, ${options})) !== 'OK') return cached;
+  try { return await rebuild(); } finally { await redis.eval(DROP, 1, lock, token); }
+};`;
+
+it.each([
+  ["'PX', 9000, 'NX'", []],
+  ["'NX'", ['no-ttl']],
+])('takes for the lock what is asked for where a cache is old, and not the cache: %s', async (options, ids) => {
+  const path = join(mkdtempSync(join(tmpdir(), 'lockstep-audit-')), 'lock.ts');
+  writeFileSync(path, pricing(options));
+  const { findings, understood } = await auditFile({ path, runs: 0, seed: 's', budgetMs: 20_000 }, () => {});
+  expect(understood.join()).toContain('"prices:a:rebuild"');
+  expect(findings.map(({ id }) => id)).toEqual(ids);
+});

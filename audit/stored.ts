@@ -1,3 +1,4 @@
+import { isStore, takesNothing } from './attempts.js';
 import { isWork, nameOfCall } from './called.js';
 import { OTHER_URL } from './environment.js';
 import type { Bench, Stored } from './load.js';
@@ -31,7 +32,7 @@ export function holdsMessages(stored: Stored): boolean {
 export function storedFor(trial: Trial | null, sources: readonly SourceFile[]): readonly Stored[] {
   if (trial === null) return [];
   const { sent } = trial;
-  const own = new Set(sent.filter(({ operation }) => operation !== 'read-counter').map(({ key }) => key));
+  const own = new Set(sent.filter((it) => it.operation !== 'read-counter' && !isStore(it)).map(({ key }) => key));
   const reads = sent.filter(({ verb, key }) => READS.test(verb) && !own.has(key) && key !== '');
   const streams = sent.filter(({ verb }) => READS_STREAMS.test(verb)).flatMap(({ words }) => streamsIn(words));
   if (reads.length === 0 && streams.length === 0) return [];
@@ -323,5 +324,6 @@ function doneIn({ trial }: Ran): number {
 function isBetter(one: Ran, two: Ran): boolean {
   if (one.trial?.isGranted !== true) return false;
   if (two.trial?.isGranted !== true) return true;
+  if (takesNothing(two.trial) && !takesNothing(one.trial)) return true;
   return one.trial.key === two.trial.key && (one.error === null || two.error !== null) && doneIn(one) > doneIn(two);
 }

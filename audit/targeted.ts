@@ -1,6 +1,7 @@
 import { current } from '../libraries/runtime/owner.js';
 import { isWork } from './called.js';
 import { commandsOf, type Defect } from './defect.js';
+import { hasLine, keepsPlace } from './lines.js';
 import { EXTENDS_OLD } from './loss-defects.js';
 import { type Attempt, cutOff, delayed, use } from './rehearsal.js';
 import { doesTwice, looksOnlyBefore, repeatsAfterWait } from './repeats.js';
@@ -31,6 +32,7 @@ export async function targetedDefects(subject: Subject): Promise<readonly Defect
     [used === 'with' && how.releases, () => releasesUnawaited(asOwnWork(subject))],
     [used !== 'handler' && isSingle && !how.campaigns, () => keepsLateGrant(subject)],
     [used !== 'handler' && how.renews && isSingle, () => extendsUnheeded(subject)],
+    [used !== 'handler' && isSingle && !how.campaigns && hasLine(subject), () => keepsPlace(subject)],
     [subject.bench.clients.givesNewLocks, () => Promise.resolve(extendsOldLock(subject))],
     [used === 'with' && how.releases && isSingle && hasContexts(subject), () => reenters(subject)],
     [used === 'with' && how.releases && isSingle, () => releasesHungUp(subject)],
@@ -214,6 +216,8 @@ export function keptLate(attempts: readonly (Attempt | undefined)[], ttlMs: numb
   const after = trial.sent.filter(({ key, atMs }) => key === trial.key && atMs >= late.returnedMs);
   const isOwn = after.some(({ operation }) => operation === 'acquire');
   if (!isOwn || after.some(({ operation, atMs }) => operation === 'release' && atMs >= trial.grantedMs)) return null;
+  // What works under it is another acquisition, as of a loop of the service that calls the same function.
+  if (trial.worksAtMs.some((atMs) => atMs >= trial.grantedMs)) return null;
   const isExtended = ({ operation, atMs }: Said): boolean => operation === 'extend' && atMs > trial.grantedMs + ttlMs;
   return after.some(isExtended) ? KEEPS_LATE_GRANT : KEEPS_ORPHAN;
 }

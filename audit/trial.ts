@@ -104,8 +104,8 @@ export class Trial {
   readonly adds: Set<number> = new Set<number>();
   /** The connections over which it has sent anything, where they are known. */
   readonly connections: Set<object> = new Set<object>();
-  /** The connections over which it has sent WATCH. */
-  readonly watchedOver: Set<object> = new Set<object>();
+  /** What it has sent to watch keys and in transactions, with the connection of each. */
+  readonly watches: { readonly said: Said; readonly over: object }[] = [];
   /** What waits until the work is done; `null` where nothing is kept back. */
   kept: { readonly connections: Set<object>; readonly sends: (() => void)[] } | null = null;
   /** For how long what it sends at the end of its work was kept back: its client may have given that up meanwhile. */
@@ -140,7 +140,8 @@ export class Trial {
     if (said.operation === 'release') this.releases.push(said);
     if (connection !== undefined) this.connections.add(connection);
     if (!this.isGranted) this.acquiredBy = [this.acquiredBy[1] ?? '', String(said.words)];
-    if (said.verb === 'watch' && connection !== undefined) this.watchedOver.add(connection);
+    if ((said.verb === 'watch' || said.inMulti === true) && connection !== undefined)
+      this.watches.push({ said, over: connection });
     if (said.operation === 'acquire' && said.value !== null && !(this.isHeld && this.isGranted)) {
       if (this.isBeforeLock(said)) {
         this.setsBefore ||= this.key !== null;

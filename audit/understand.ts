@@ -38,7 +38,8 @@ import { MOST_NODES, NotGivenError, notFound, OptimisticError, UNRELEASED, UNSAI
 import { type Attempt, calm, rehearse, use } from './rehearsal.js';
 import type { Hints } from './result.js';
 import { isAdded } from './said.js';
-import { LOOKS_BEFORE, STALE_READ } from './shown-defects.js';
+import { sharesWatch } from './shared-watch.js';
+import { LOOKS_BEFORE, LOSES_UPDATES, STALE_READ } from './shown-defects.js';
 import { withStored } from './stored.js';
 import { isTaker } from './surface.js';
 import { FIRST_TTL_MS } from './units.js';
@@ -96,6 +97,8 @@ export async function understand(bench: Bench, hints: Hints): Promise<FoundLock>
   }
   const stored = storing === null ? null : await foundBy(storing);
   if (stored !== null) return withOthers(bench, stored, plans);
+  const lossy = problems.find((it) => it instanceof OptimisticError && it.defect !== null);
+  if (lossy !== undefined) throw lossy;
   const { name, missing } = bench.program;
   // It may be what the lock is made of.
   const [first] = missing;
@@ -213,7 +216,10 @@ async function triedAs(bench: Bench, plan: Plan, hints: Hints): Promise<TriedLoc
     };
     const looking = await firstLook(bench, hosts, first, passes);
     if (looking === null) break;
-    if (isOptimistic(looking)) throw new OptimisticError(nameOfPlan(plan), looking.trial?.key ?? '');
+    if (isOptimistic(looking)) {
+      const isShared = (await sharesWatch({ bench, hosts, how: { ...first, nodes: 1 } }, plan)) !== null;
+      throw new OptimisticError(plan, looking.trial?.key ?? '', isShared ? LOSES_UPDATES : null);
+    }
     if (isTaken(looking)) return isPlausible(looking, plan) ? triedWith(bench, hosts, first, looking, hints) : null;
     if (setsKey(looking)) problem ??= new NotGivenError(nameOfPlan(plan), looking.error);
   }

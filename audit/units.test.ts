@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { environmentFor } from './environment.js';
-import { namedAs } from './units.js';
+import { namedAs, parameterSaid } from './units.js';
 
 const as = (text: string, value: number): string | null => {
   const named = namedAs([{ text }], value);
@@ -31,4 +31,11 @@ it('takes no import for a port', () => {
   const values = environmentFor([source], 1);
   expect(values.IMPORT_LOCK_SECONDS).toBeUndefined();
   expect(values.REDIS_PORT).toBe('6379');
+});
+
+it('takes a unit from the text of a parameter, and not from its type', () => {
+  const before =
+    '/**\n * @param {{ ttl?: number, lockMs?: number }} [options] the ttl in seconds\n * @param {number} waitMs in seconds\n */\n';
+  expect(parameterSaid(before, 'lockMs')).toBeNull();
+  expect(parameterSaid(before, 'waitMs')).toBe(1_000);
 });

@@ -23,7 +23,9 @@ const NEAR = 3_000;
 /** What the comment before a function says of one of its parameters. */
 export function parameterSaid(before: string, name: string): number | null {
   const [, block = ''] = BLOCK_BEFORE.exec(before.slice(-NEAR)) ?? [];
-  const line = block.split('@').find((it) => new RegExp(`^param\\s[^\\n]*?(?:^|[\\s.[])${name}\\b`).test(it));
+  // A type names others, too: `@param {{ ttl?: number, lockMs?: number }} [options] the ttl in seconds`.
+  const texts = block.split('@').map((it) => it.replace(/\{.*\}/, ''));
+  const line = texts.find((it) => new RegExp(`^param\\s[^\\n]*?(?:^|[\\s.[])${name}\\b`).test(it));
   return name === '' || line === undefined ? null : unitSaid(line);
 }
 

@@ -25,6 +25,8 @@ interface Calls {
   takes: (() => Promise<void>) | null;
   /** Elements of each list. */
   elements: number;
+  /** Names in each list of names that a function is given. */
+  names: number;
   /** What looks for something finds it; the first look of a task does not where this is `later`. */
   finds: boolean | 'later';
   /** As a number, what a call gives now is this. Default: 1. */
@@ -78,6 +80,7 @@ export const calls: Calls = {
   listeners: new Set(),
   takes: null,
   elements: 1,
+  names: 1,
   finds: true,
   number: null,
   types: new Map(),

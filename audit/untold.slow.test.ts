@@ -231,8 +231,8 @@ it.each([
   expect(await idsOf(extending(head, begin, lose, gives), 40)).toEqual(['silent-loss']);
 });
 
-/** Migrates in a transaction for each file under a lock that is extended meanwhile; `last` is done before the commit. */
-const migrating = (last: string): string => `import { Redis } from 'ioredis';
+/** Migrates in a transaction for each file under a lock that is extended meanwhile; `first` is done at its beginning, `last` before the commit. */
+const migrating = (last: string, first = ''): string => `import { Redis } from 'ioredis';
 import Redlock from 'redlock5';
 import { Pool } from 'pg';
 const redlock = new Redlock([new Redis({ maxRetriesPerRequest: 1 })], { retryCount: 3, retryDelay: 400 });
@@ -244,6 +244,7 @@ export async function migrate(tenant: string, files: string[]): Promise<void> {
       const db = await pool.connect();
       try {
         await db.query('BEGIN');
+        ${first}
         await db.query('INSERT INTO migrations (tenant, file) VALUES ($1, $2)', [tenant, file]);
         ${last}
         await db.query('COMMIT');
@@ -260,6 +261,12 @@ export async function migrate(tenant: string, files: string[]): Promise<void> {
 it('counts what is done in a transaction where that is committed', async () => {
   await expect(idsOf(migrating(''))).resolves.toEqual(['silent-loss']);
   await expect(idsOf(migrating("if (signal.aborted) throw new Error('lost');"))).resolves.toEqual([]);
+});
+
+it('takes what a transaction does for safe where that locks its records in the database', async () => {
+  const locks = (how: string): string => `await db.query('SELECT id FROM tenants WHERE id = $1 ${how}', [tenant]);`;
+  await expect(idsOf(migrating('', locks('FOR UPDATE')))).resolves.toEqual([]);
+  await expect(idsOf(migrating('', locks('')))).resolves.toEqual(['silent-loss']);
 });
 
 /** Imports rows under a lock of redlock 4, which releases a lock that it cannot extend. */

@@ -110,6 +110,8 @@ describe.each([
   ['sixty-sixth', 20],
   ['sixty-seventh', 20],
   ['sixty-eighth', 20],
+  ['sixty-ninth', 20],
+  ['seventieth', 20],
 ] as const)('the %s set of locks as people write them', (set, count) => {
   const locks = locksOf(set);
 

@@ -75,3 +75,16 @@ test('of options of SET that are there twice, the first counts', () => {
 test('what would tell a terminal to do something is not shown', () => {
   expect(said(['get', 'a\u001b[2J'])).toBe('GET a·[2J');
 });
+
+test('takes for the key of a script what that sets, where it is not known what it does', () => {
+  const text =
+    "if redis.call('LINDEX', KEYS[1], 0) ~= ARGV[1] then return 0 end return redis.call('SET', KEYS[2], ARGV[1], 'NX')";
+  const scripts = {
+    textOf: () => undefined,
+    effectOf: () => null,
+    effectOfFunction: () => null,
+    effectOfCommand: () => null,
+  };
+  const meaning = meaningOf(['eval', text, '2', 'line', 'lock', 'ticket'], scripts);
+  expect(meaning).toMatchObject({ operation: 'acquire', keys: ['lock'], value: 'ticket' });
+});
