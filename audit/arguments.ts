@@ -177,7 +177,9 @@ function argumentFor(parameter: Parameter, given: Given, isRelease: boolean): un
     case 'logger':
       return parameter.isFunction && tellsTerm(name) ? teller(name, given.terms) : needed(QUIET);
     case 'delay':
-      return needed(/^(?:every|period)/i.test(name) ? PERIOD_MS / (unitIn(name) ?? 1) : SETTINGS.delay);
+      return needed(
+        /^(?:every|period|interval(?:ms|s|seconds)?$)/i.test(name) ? PERIOD_MS / (unitIn(name) ?? 1) : SETTINGS.delay,
+      );
     default:
       return role in SETTINGS ? needed(SETTINGS[role as keyof typeof SETTINGS]) : serverFor(role, parameter, given);
   }
@@ -390,5 +392,8 @@ function optionsFor(parameter: Parameter, given: Given, isRelease: boolean): unk
   }
   if (Object.keys(made).length === 0 && isOptional) return undefined;
   const path = fields.length === 0 || fields.some(gives) ? parameter.name : '';
-  return fields.every((it) => it.isGuessed) && !isOptional ? unknownValue(made, 'a', path) : made;
+  if (isOptional || !fields.every((it) => it.isGuessed)) return made;
+  // A TTL that is not given is not there, and no unknown value.
+  for (const it of fields) if (given.isBare === true && roleOf(it) === 'ttl') made[it.name] ??= undefined;
+  return unknownValue(made, 'a', path);
 }

@@ -106,12 +106,7 @@ async function audited(plan: AuditPlan, tell: Tell, isStopped: () => boolean): P
   calls.path = pathsIn(program.texts);
   calls.body = bodyIn(program.sources);
   calls.files = filesIn(program.sources);
-  const guessed = clientKindIn(program.sources);
-  const kinds =
-    plan.client === undefined
-      ? [guessed.kind, ...(guessed.isCertain ? [] : CLIENT_KINDS.filter((it) => it !== guessed.kind))]
-      : [plan.client];
-  const understood = await firstUnderstood(program, kinds, plan);
+  const understood = await firstUnderstood(program, kindsFor(program, plan), plan);
   if (understood instanceof OptimisticError) return optimisticResult(program, understood, plan);
   const [bench, found] = understood;
   if (found.seen.takenOver) throw new InputError(endsOtherwise(program.name, found.seen.alone.trial?.key ?? ''));
@@ -177,6 +172,13 @@ async function harmlessIn(subject: Subject, mayFail: boolean): Promise<readonly 
     ...(isOfCache && (await waitsForHolder(subject)) ? HARMLESS_AFTER_WAITING : []),
     ...(isRepeated ? HARMLESS_WHERE_REPEATED : []),
   ];
+}
+
+/** Clients that a lock may be handed, the likeliest first. */
+function kindsFor({ sources }: Program, { client }: AuditPlan): readonly ClientKind[] {
+  if (client !== undefined) return [client];
+  const { kind, isCertain } = clientKindIn(sources);
+  return [kind, ...(isCertain ? [] : CLIENT_KINDS.filter((it) => it !== kind))];
 }
 
 /** Tries clients until the lock can be used with one. */

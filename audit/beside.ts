@@ -4,7 +4,7 @@ import type { Defect } from './defect.js';
 import { looksAtForm } from './forms.js';
 import { givesUp, goesOnGivenUp } from './given-up.js';
 import { staleStore } from './handed-store.js';
-import { sentWhileHeld } from './leavings.js';
+import { keptOnReturn, sentWhileHeld } from './leavings.js';
 import type { Bench } from './load.js';
 import { keepsSome, oppositeCalls } from './opposite.js';
 import { ofTransfer } from './pairs.js';
@@ -103,6 +103,7 @@ async function ofCalls(own: Runnable, plan: Plan): Promise<Defect | null> {
     (await keepsSome(own, plan)) ??
     (await staleStore(own, plan)) ??
     (await ttlDropped(own, plan)) ??
+    (await keptOnReturn(own, plan)) ??
     (await partDefect(own, plan)) ??
     (await looksOnlyBefore({ ...own, how: { ...own.how, plan }, ttlMs: own.how.fixedTtlMs ?? 0 }))
   );

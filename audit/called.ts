@@ -4,12 +4,15 @@
 const LOOKS =
   /(?:^|\.)(?:get|find|head|receive|load|read|fetch|query|list|select|peek|has|is|count|lookup|search|construct|verify|parse|decode|unwrap|deserialize)[^. ]*(?: |$)|^(?: |$)/i;
 
+/** What only notes something, by its name. */
+const NOTES = /(?:^|\.)(?:debug|info|warn|warning|error|fatal|trace|verbose)(?: |$)/;
+
 /** What answers a request, as one that was refused the key does, too, or says how far a job is. */
 const RESPONDS =
   /(?:^|\.)(?:status|sendStatus|json|text|html|body|notFound|send|end|writeHead|header|set|setHeader|type|redirect|render|(?:update|report|set)?progress)(?: |$)/i;
 
 /** Whether a call of this name, with what it was told, does more than look and respond. */
-export const isWork = (it: string): boolean => !LOOKS.test(it) && !RESPONDS.test(it);
+export const isWork = (it: string): boolean => !LOOKS.test(it) && !NOTES.test(it) && !RESPONDS.test(it);
 
 /** The name of what was called, without what that was told. */
 export function nameOfCall(call: string): string {

@@ -1,4 +1,5 @@
 import { type Commands, type Defect, EXCLUSION } from './defect.js';
+import { SHARES_WATCH } from './shown-defects.js';
 import type { FoundLock } from './understand.js';
 
 const LOOKS: readonly string[] = ['get', 'zcard', 'zcount', 'scard', 'hlen', 'llen', 'exists', 'hget'];
@@ -47,7 +48,9 @@ export function capacityDefects(
   if (acquire === undefined || acquire.verb === 'script') {
     // What a script does is one step: what lets in too many is not known.
     found.push({ ...TOO_MANY, sentence: `${holders} hold it at once: ${TOO_MANY.sentence}`, brings, isShown: false });
-  } else if (looks !== undefined)
+  } else if (looks !== undefined && acquire.inMulti === true && before.some(({ verb }) => verb === 'watch'))
+    found.push({ ...SHARES_WATCH, brings, isShown: false });
+  else if (looks !== undefined)
     found.push({
       id: 'check-then-add',
       sentence: `it counts the holders and adds its own with a second command (${looks.verb.toUpperCase()}, then ${add}): of those that see the last free slot at once all get in, beyond the limit`,

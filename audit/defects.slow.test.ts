@@ -290,6 +290,17 @@ it.each([
     ),
   ],
   [
+    'refused-release: a process that was refused the key reads it and then deletes it, as to take over a stale lock, by two commands (GET, then DEL)',
+    pairOf(
+      `const got = (await redis.set(key, token, 'PX', 8000, 'NX')) === 'OK'; if (!got && (await redis.get(key)) !== 'x') await redis.del(key); return got;`,
+      'await redis.eval(UNLOCK, 1, key, token);',
+    ),
+    pairOf(
+      `const got = (await redis.set(key, token, 'PX', 8000, 'NX')) === 'OK'; if (!got && (await redis.get(key)) === 'x') await redis.del(key); return got;`,
+      'await redis.eval(UNLOCK, 1, key, token);',
+    ),
+  ],
+  [
     'refused-extension: a process that was refused the key gives it a new TTL all the same (PEXPIRE)',
     pairOf(
       'const all = await redis.multi().setnx(key, token).pexpire(key, 8000).exec(); return all?.[0]?.[1] === 1;',

@@ -8,7 +8,7 @@ import { LEADS_TOO_LONG, TOLD_LATE } from './loss-defects.js';
 import { troubleOf } from './outages.js';
 import { leavingDefects } from './readers.js';
 import type { Attempt } from './rehearsal.js';
-import { refusedDefects, releaseDefects, sharedDefects } from './release-defects.js';
+import { refusedDefects, releaseDefects, sharedDefects, withoutExplained } from './release-defects.js';
 import { type Said, setsAnyway } from './said.js';
 import { DROPS_TTL, MISTAKES_ANSWERS, REMEMBERS, valueOfProcess } from './shown-defects.js';
 import type { FoundLock } from './understand.js';
@@ -51,8 +51,7 @@ export function defectsOf({ how, seen }: Pick<FoundLock, 'how' | 'seen'>): Defec
     ...drawingDefects(trial, seen.textOf),
     ...comparisonDefects(seen),
   ];
-  // A lock that is released before its work is done lets the next task in, too.
-  return all.some(({ id }) => id === 'releases-early') ? all.filter(({ id }) => id !== 'lets-tasks-in') : all;
+  return withoutExplained(all);
 }
 
 function acquisitionDefects(

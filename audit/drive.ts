@@ -12,11 +12,11 @@ import { exportsOf, insideOf } from './evaluation.js';
 import { formed } from './forms.js';
 import type { Given } from './given.js';
 import { answerOf, beliefOf, comparedBeliefOf, type HeldByFile, isLike, isRefusal, releaserIn } from './held.js';
-import { type Bench, beginIn, follow, type Loaded, later, loadIn, methodOf } from './load.js';
+import { type Bench, beginIn, follow, type Loaded, later, loadIn, methodOf, takesKey } from './load.js';
 import { getsLock, stopped } from './own-work.js';
-import { type Plan, type Step, saysWhether, takerIn, type Understood } from './plan.js';
+import { type Plan, saysWhether, takerIn, type Understood } from './plan.js';
 import { answered, noteStatus, responseOf } from './response.js';
-import { isResponse, namesResource, roleOf } from './roles.js';
+import { isResponse, roleOf } from './roles.js';
 import { CAMPAIGNS, listenTo, type Terms } from './terms.js';
 import { type Trial, usable } from './trial.js';
 import { calls } from './unknown.js';
@@ -88,18 +88,21 @@ class LockUser {
     this.terms = termsOf(process);
   }
 
-  private async targetFor(given: Given): Promise<unknown> {
+  private async targetFor(given: Given, isEarly = false): Promise<unknown> {
     const { path, open, begin = [], isOne } = this.how.plan;
-    if (this.isMade) return this.target;
+    if (this.isMade) {
+      // Each campaign is one of its own.
+      this.isMade = !this.how.campaigns;
+      return this.target;
+    }
     await beginIn(this.loaded, begin, given);
     const target = await follow(this.loaded, path, given);
     if (open) await callOf(methodOf(this.loaded, target, open), given);
     this.target = target;
     const isMade = path.some(({ kind }) => kind === 'new' || kind === 'call');
     const isOfCall = path.some(({ name }) => isOfEach(this.bench.program.texts, name));
-    // Each campaign is one of its own.
-    const isKept = !this.how.campaigns && !isOfCall;
-    this.isMade = isKept && (isOne === true || !isMade || !(await this.takesKey(path, given)));
+    const isKept = !isOfCall && (!this.how.campaigns || isEarly);
+    this.isMade = isKept && (isOne === true || !isMade || !(await takesKey(this.loaded, path, given)));
     return target;
   }
 
@@ -109,24 +112,16 @@ class LockUser {
     const { open, begin = [] } = this.how.plan;
     const refuses = this.bench.wire.tellsApart || sources.some(({ text }) => LOOKS_WHETHER_CONNECTED.test(text));
     if (!refuses && !open && begin.length === 0) return;
-    await this.targetFor({
+    const given = {
       ...this.loaded.given,
       key: 'a',
       ttlMs: 1_000,
       token: randomUUID(),
       unitMs: this.how.unitMs,
       isBare: this.how.isBare,
-    });
+    };
+    await this.targetFor(given, true);
     if (refuses) await later(CONNECTING_MS);
-  }
-
-  private async takesKey(path: readonly Step[], given: Given): Promise<boolean> {
-    for (const [i, { kind, name }] of path.entries()) {
-      if (kind !== 'new' && kind !== 'call') continue;
-      const callable = (await follow(this.loaded, path.slice(0, i), given)) as Callable;
-      if (this.loaded.shapes.of(callable, name).parameters.some(namesResource)) return true;
-    }
-    return false;
   }
 
   async acquire(key: string, ttlMs: number): Promise<HeldByFile | null> {

@@ -1,4 +1,4 @@
-import { basename } from 'node:path';
+import { basename, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { printableLines } from '../text/printable.js';
 import { auditFile } from './audit.js';
@@ -18,7 +18,7 @@ export interface FileOptions {
   readonly runs?: number;
   /** Random seed: any text. Default `lockstep`. */
   readonly seed?: string;
-  /** CPU time for the search, ms, of all threads of the process. Default 35000. */
+  /** CPU time for the search, ms, of all threads of the process. Default 25000. */
   readonly budgetMs?: number;
 }
 
@@ -45,8 +45,8 @@ export class UnsafeFileError extends Error {
  * ```
  */
 export async function expectSafeFile(file: string | URL, options: FileOptions = {}): Promise<AuditResult> {
-  const path = typeof file === 'string' ? file : fileURLToPath(file);
-  const plan = { runs: 120, seed: 'lockstep', budgetMs: 35_000, ...options, path };
+  const path = resolve(typeof file === 'string' ? file : fileURLToPath(file));
+  const plan = { runs: 120, seed: 'lockstep', budgetMs: 25_000, ...options, path };
   const result = await auditFile(plan, () => {});
   if (result.verdict === 'passed') return result;
   const told = result.findings.map(({ sentence, fix, text }) =>

@@ -6,7 +6,8 @@ import type { Defect } from './defect.js';
 import { isRoute } from './hooks.js';
 import type { Hosts } from './hosts.js';
 import { type Bench, textIn } from './load.js';
-import { takerIn, type Understood } from './plan.js';
+import { nameOfPlan, type Plan, takerIn, type Understood } from './plan.js';
+import { played } from './played.js';
 import { type Attempt, calm, delayed, heldNow, REST_MS, rehearse, use } from './rehearsal.js';
 import type { Said } from './said.js';
 import {
@@ -20,7 +21,7 @@ import {
   marksBefore,
 } from './shown-defects.js';
 import { holdsMessages } from './stored.js';
-import type { Subject } from './subject.js';
+import type { Runnable, Subject } from './subject.js';
 import { CHANGES_DATA, markIn } from './touches.js';
 import type { Trial } from './trial.js';
 
@@ -132,11 +133,19 @@ export async function sentWhileHeld(
   const takes = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, ttlMs / 2));
   const ways = isLong ? { elements: MANY } : isOwnWork(how) ? { takes } : {};
   const [own] = await rehearse(bench, hosts, how, schedule, ways);
-  const trial = own?.trial;
-  if (trial == null || trial.ttlMs === null || !trial.isGranted) return { dropsTtl: false, extensionTtlMs: null };
-  const later = trial.sent.filter(({ key, atMs }) => key === trial.key && atMs > trial.grantedMs);
+  const later = sentLater(own);
   const extension = later.find(({ operation, ttlMs: itsMs }) => operation === 'extend' && itsMs !== null);
-  return { dropsTtl: later.some((it) => setsAlone(bench, it)), extensionTtlMs: extension?.ttlMs ?? null };
+  // What takes long may be given up at a time limit.
+  const [quick] = isOwnWork(how) && !isLong ? await rehearse(bench, hosts, how, schedule) : [];
+  const all = [...later, ...sentLater(quick)];
+  return { dropsTtl: all.some((it) => setsAlone(bench, it)), extensionTtlMs: extension?.ttlMs ?? null };
+}
+
+/** What is sent for a key with a TTL when that has been granted. */
+function sentLater(attempt: Attempt | undefined): readonly Said[] {
+  const trial = attempt?.trial;
+  if (trial == null || trial.ttlMs === null || !trial.isGranted) return [];
+  return trial.sent.filter(({ key, atMs }) => key === trial.key && atMs > trial.grantedMs);
 }
 
 /** Whether a command sets a key and gives it no TTL. */
@@ -346,4 +355,37 @@ export async function requestDefects(subject: Subject): Promise<readonly Defect[
   const again = lost.length === 0 && (await losesAgain(subject)) ? [LOSES_MESSAGE] : lost;
   const dropped = (await dropsBusy(subject)) ? DROPS_BUSY : await acknowledgesBusy(subject);
   return [...again, ...(dropped === null ? [] : [dropped]), ...forgetsDone(subject)];
+}
+
+/** It returns before its try block. */
+const KEPT_ON_RETURN: Defect = {
+  id: 'kept-on-return',
+  sentence:
+    'it does not release the lock where it finds nothing to do: it returns early, before the block that releases',
+  fix: 'begin the try block, in whose finally the lock is released, directly after the lock was acquired',
+  brings: ['leak', 'lifetime'],
+  property: 'deadlock-free',
+  isShown: true,
+};
+
+/** Whether a function that releases its lock keeps it where it looks for something and finds the opposite. */
+export async function keptOnReturn(subject: Runnable, plan: Plan): Promise<Defect | null> {
+  if (!subject.bench.program.texts.some((it) => /\bfinally\b/.test(it))) return null;
+  const ended = async (finds: boolean): Promise<Trial | null> => {
+    const [own] = await played({ ...subject, bench: { ...subject.bench, finds } }, [{ plan, atMs: 10 }]);
+    return own?.error === null && own.trial?.isGranted === true && Number.isFinite(own.leftMs) ? own.trial : null;
+  };
+  const [found, missed] = [await ended(true), await ended(false)];
+  if (found === null || missed === null || found.key !== missed.key || found.isReleased === missed.isReleased)
+    return null;
+  const [kept, released] = found.isReleased ? [missed, found] : [found, missed];
+  const doneBy = ({ works }: Trial): number => works.filter(isWork).length;
+  // A hold is kept where it is had, and released where there is something in its way.
+  if (doneBy(kept) >= doneBy(released)) return null;
+  const isExtended = kept.sent.some(({ operation, key }) => operation === 'extend' && key === kept.key);
+  const { sentence } = KEPT_ON_RETURN;
+  const more = isExtended
+    ? ', and its heartbeat goes on extending it: nobody gets the lock for as long as the process lives'
+    : ': nobody gets the lock until its TTL is over';
+  return { ...KEPT_ON_RETURN, sentence: `${nameOfPlan(plan)} ${sentence}${more}` };
 }

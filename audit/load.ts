@@ -12,7 +12,7 @@ import { appliesOwnDecorator, constructed, instanceFor } from './instances.js';
 import type { Parameter } from './parameter.js';
 import type { Step } from './plan.js';
 import { hasOwnConnections, type Program } from './program.js';
-import { roleOf } from './roles.js';
+import { namesResource, roleOf } from './roles.js';
 import type { Said } from './said.js';
 import type { Make } from './surface.js';
 import { FIRST_TTL_MS } from './units.js';
@@ -235,17 +235,24 @@ export async function follow(loaded: Loaded, path: readonly Step[], given: Given
     if (kind === 'export') at = exportsOf(loaded.exports).get(name);
     else if (kind === 'inside') at = insideOf(loaded.exports)[name];
     else if (kind === 'member') at = (at as Readonly<Record<string, unknown>>)[name];
-    else {
-      const callable = at as Callable;
-      const values = argumentsFor(loaded.shapes.of(callable, name).parameters, given);
+    else
       at =
         kind === 'new'
-          ? constructed(callable, values, given)
-          : await madeBy(() => callable.apply(owner, values), isUnknown);
-    }
+          ? newOf(loaded, at as Callable, name, given)
+          : await callFor(loaded, { value: at as Callable, owner }, name, given);
     owner = before;
   }
   return at;
+}
+
+/** Whether what a path leads to is made for a key. */
+export async function takesKey(loaded: Loaded, path: readonly Step[], given: Given): Promise<boolean> {
+  for (const [i, { kind, name }] of path.entries()) {
+    if (kind !== 'new' && kind !== 'call') continue;
+    const callable = (await follow(loaded, path.slice(0, i), given)) as Callable;
+    if (loaded.shapes.of(callable, name).parameters.some(namesResource)) return true;
+  }
+  return false;
 }
 
 /** A method of a value, ready to be called. */
@@ -266,10 +273,33 @@ export async function beginIn(loaded: Loaded, names: readonly string[], given: G
 
 /** What a function or a class makes, for looking at it. */
 export function makeFor(loaded: Loaded, given: Given): Make {
-  return async (value, { kind, name }, owner) => {
-    const values = argumentsFor(loaded.shapes.of(value, name).parameters, given);
-    return kind === 'new' ? constructed(value, values, given) : madeBy(() => value.apply(owner, values), isUnknown);
-  };
+  return async (value, { kind, name }, owner) =>
+    kind === 'new' ? newOf(loaded, value, name, given) : callFor(loaded, { value, owner }, name, given);
+}
+
+/** A new object. A class that throws for what it is given is given no more than it needs: `ttl` may have to exceed its other settings. */
+function newOf({ shapes }: Loaded, value: Callable, name: string, given: Given): unknown {
+  const { parameters } = shapes.of(value, name);
+  try {
+    return constructed(value, argumentsFor(parameters, given), given);
+  } catch (error) {
+    if (given.isBare === true) throw error;
+    try {
+      return constructed(value, argumentsFor(parameters, { ...given, isBare: true }), given);
+    } catch {
+      throw error;
+    }
+  }
+}
+
+function callFor(
+  { shapes }: Loaded,
+  { value, owner }: { readonly value: Callable; readonly owner: unknown },
+  name: string,
+  given: Given,
+): Promise<unknown> {
+  const values = argumentsFor(shapes.of(value, name).parameters, given);
+  return madeBy(() => value.apply(owner, values), isUnknown);
 }
 
 /** After so many ms of simulated time. */

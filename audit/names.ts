@@ -27,6 +27,7 @@ export const FINDING_TITLES: Readonly<Record<string, string>> = {
   hang: 'A call never returns, or goes round in circles.',
   'keeps-late-grant': 'An acquisition that has given up gets the lock later, and keeps it.',
   'kept-on-error': 'It keeps its key when the work throws.',
+  'kept-on-return': 'It keeps its key where it returns early.',
   'key-of-order': 'Its lock is named after two things in the order in which they are given.',
   'key-of-pair': 'Its lock is named after two things together, each of which it changes.',
   'key-of-side': 'Its lock is named after one, or none, of two things that it changes.',

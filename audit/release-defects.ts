@@ -26,12 +26,21 @@ export function refusedDefects({ both }: FoundLock['seen']): Defect[] {
       )
       ?.verb.toUpperCase();
   const [deletes, extend] = [done('release'), done('extend')];
+  const looked = trial?.sent.findIndex(({ verb, key }) => verb === 'get' && key === trial.key) ?? -1;
+  const looksFirst = looked >= 0 && trial?.sent.slice(looked).some(({ operation }) => operation === 'release');
   const found: Defect[] = [];
   if (deletes !== undefined)
     found.push({
       id: 'refused-release',
-      sentence: `a process that was refused the key deletes it all the same, without looking whose it is (${deletes}): its holder works on, and a third process gets the lock`,
-      fix: 'release only what was acquired, and delete the key only where it still has your token: a Lua script, or DELEX … IFEQ',
+      ...(looksFirst
+        ? {
+            sentence: `a process that was refused the key reads it and then deletes it, as to take over a stale lock, by two commands (GET, then ${deletes}), which is not atomic: of two that have read the old value, one deletes the new key of the other, and both have the lock`,
+            fix: 'delete the key only where it still has the value that was read: a Lua script, or DELEX … IFEQ; or give it a TTL, so that nobody has to take it over',
+          }
+        : {
+            sentence: `a process that was refused the key deletes it all the same, without looking whose it is (${deletes}): its holder works on, and a third process gets the lock`,
+            fix: 'release only what was acquired, and delete the key only where it still has your token: a Lua script, or DELEX … IFEQ',
+          }),
       brings: EXCLUSION,
       isShown: true,
       verb: deletes,
@@ -212,4 +221,12 @@ export function sharedDefects({ keeps, blocksBy, letsBothIn }: FoundLock['seen']
       isShown: true,
     },
   ];
+}
+
+/** Lets the next task of a process in, too: before its work is done, or by a transaction of that. */
+const LETS_NEXT_IN = /^(?:releases-early|shared-watch)$/;
+
+/** All defects but those that come of another one. */
+export function withoutExplained(all: Defect[]): Defect[] {
+  return all.some(({ id }) => LETS_NEXT_IN.test(id)) ? all.filter(({ id }) => id !== BOTH_IN.id) : all;
 }

@@ -58,6 +58,9 @@ it('gives a script arguments of the forms that it asks for', () => {
   expect(company).toBe('a');
   expect(period).toMatch(/^\d{4}-\d{2}$/);
   expect(argumentsIn('const [name] = process.argv.slice(2);')).toBeNull();
+  const before =
+    "const [env, dashes, ...command] = process.argv.slice(2);\nif (!env || dashes !== '--') process.exit(64);";
+  expect(argumentsIn(before)?.slice(0, 2)).toEqual(['a', '--']);
 });
 
 it('requires one text of what has to be equal', () => {

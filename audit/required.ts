@@ -1,3 +1,4 @@
+import { asPattern } from '../text/pattern.js';
 import { leaves } from './conditions.js';
 import { formFor, periodFor } from './forms.js';
 import { part, parts, type SyntaxNode, treeOf, visit } from './syntax.js';
@@ -77,7 +78,7 @@ export function requiredIn(texts: readonly string[]): Required {
 }
 
 /** The arguments of a script: `const [tenant, month] = process.argv.slice(2)`. */
-const ARGUMENTS = /\[([\w\s,=]+)\]\s*=\s*process\.argv\.slice\(\s*2\s*\)/;
+const ARGUMENTS = /\[([\w\s,=.]+)\]\s*=\s*process\.argv\.slice\(\s*2\s*\)/;
 
 /** What a script is given, by the names that it has for that; `null` for one that names none, or nothing of a form. */
 export function argumentsIn(text: string): readonly string[] | null {
@@ -85,8 +86,12 @@ export function argumentsIn(text: string): readonly string[] | null {
   if (list === undefined) return null;
   const { patterns } = requiredIn([text]);
   const names = list.split(',').map((it) => it.split('=', 1)[0]?.trim() ?? '');
-  if (!names.some((it) => patterns.has(it) || periodFor(it, 'a') !== undefined)) return null;
-  return names.map((it) => periodFor(it, 'a') ?? formFor(patterns.get(it) ?? '.*')('a'));
+  // `if (dashes !== '--') process.exit(64)`.
+  const wordFor = (name: string): string | undefined =>
+    new RegExp(String.raw`\b${asPattern(name)}\s*!==?\s*['"]([^'"\n]+)['"]`).exec(text)?.[1];
+  const known = (name: string): string | undefined => periodFor(name, 'a') ?? wordFor(name);
+  if (!names.some((it) => patterns.has(it) || known(it) !== undefined)) return null;
+  return names.map((it) => known(it) ?? formFor(patterns.get(it) ?? '.*')('a'));
 }
 
 function noteNamed(node: SyntaxNode, { named }: Required): void {

@@ -147,8 +147,7 @@ export function roleOf(parameter: Parameter, isRelease = false): Role {
   if (parameter.isFunction && IS_ANY_STORE_NAME.test(name) && type !== '' && !IS_CLIENT_TYPE.test(type))
     return 'unknown';
   if (isFunction && !IS_CLIENT_NAME.test(name)) {
-    if (IS_CHECK_NAME.test(name) || OF_MESSAGE.test(name) || GIVES_MANY.test(type) || isComputed(parameter))
-      return 'unknown';
+    if (isCheck(parameter) || OF_MESSAGE.test(name) || GIVES_MANY.test(type) || isComputed(parameter)) return 'unknown';
     const isTold = TOLD_EVENTS.test(type) && !IS_WORK_NAME.test(name);
     return isTold || /log|metric|on[A-Z]/.test(name) ? 'logger' : 'work';
   }
@@ -157,6 +156,11 @@ export function roleOf(parameter: Parameter, isRelease = false): Role {
   if (type === 'boolean') return 'flag';
   if (isText || isNumber) return roleOfPlain(parameter, isNumber);
   return roleOfObject(parameter, isRelease);
+}
+
+/** Whether a function only says whether something may be done, by its name, or by what it gives. */
+function isCheck({ name, type }: Parameter): boolean {
+  return IS_CHECK_NAME.test(name) || (!IS_WORK_NAME.test(name) && /=>\s*(?:Promise<boolean>|boolean)$/.test(type));
 }
 
 /** What may be a promise, or nothing, is work. */

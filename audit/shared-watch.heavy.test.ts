@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { idsOf } from './testing/audited.js';
+import { audited, idsOf } from './testing/audited.js';
 
 /** Claims a door for a truck by WATCH, over a connection that `taken` gives. */
 const doors = (taken: string, done = ''): string => `import { Redis } from 'ioredis';
@@ -71,4 +71,24 @@ it('finds updates over the one connection of its process that are lost, though n
 it('finds no lock, and condemns nothing, where each update has a connection of its own', async () => {
   const own = idsOf(stock('await client.duplicate().connect()', 'await own.quit();'));
   await expect(own).rejects.toThrow('an optimistic update, in which nobody holds a lock');
+});
+
+/** A semaphore that counts and adds by WATCH, over one connection. */
+const SLOTS = `import { randomUUID } from 'node:crypto';
+import Redis from 'ioredis';
+const redis = new Redis(process.env.REDIS_URL!);
+export class Slots {
+  constructor(private readonly api: string, private readonly max: number, private readonly slotMs = 60_000) {}
+  async take(): Promise<string | null> {
+    const [key, id, now] = ['slots:' + this.api, randomUUID(), Date.now()];
+    await redis.watch(key);
+    if ((await redis.zcount(key, '(' + now, '+inf')) >= this.max) { await redis.unwatch(); return null; }
+    const done = await redis.multi().zremrangebyscore(key, '-inf', now).zadd(key, now + this.slotMs, id).pexpire(key, 2 * this.slotMs).exec();
+    return done === null ? null : id;
+  }
+  async give(id: string): Promise<void> { await redis.zrem('slots:' + this.api, id); }
+}`;
+
+it('finds the same of a semaphore', async () => {
+  expect((await audited(SLOTS, 60)).ids[0]).toBe('shared-watch');
 });

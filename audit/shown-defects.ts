@@ -205,7 +205,7 @@ export const RELEASES_BESIDE: Defect = {
 export const UNHEEDED: Defect = {
   id: 'extension-unheeded',
   sentence:
-    'it takes an extension for done that Redis has refused: its key has expired and another process has the lock, and it says that it holds it, beside the new holder',
+    'it ignores the reply to its extension, and takes for done what Redis has refused: its key has expired and another process has the lock, and it says that it holds it, beside the new holder',
   fix: 'where the extension says that the key has gone, the lock is lost for good: do not move its end on, and tell the work',
   brings: EXCLUSION,
   isShown: true,

@@ -2,6 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
 import { auditFile } from './audit.js';
 import type { AuditResult } from './result.js';
+import { audited as auditedText } from './testing/audited.js';
 
 /** How one of the locks in `testing/locks` is used, and what is wrong with it. */
 interface Case {
@@ -94,3 +95,57 @@ it.each<Case>([
   { file: 'status-result.ts', use: 'acquire acquires, and release releases', key: 'a', id: null },
   { file: 'text-answer.mjs', use: 'acquire acquires, and release releases', key: 'a', id: 'fails-open-on-error' },
 ])('tells by what $file gives whether it was refused', check);
+
+/** A leader whose TTL has to exceed its other settings. */
+const ELECTION = `import { EventEmitter } from 'node:events';
+const CLAIM = "local v = redis.call('GET', KEYS[1]) if v == ARGV[1] then redis.call('PEXPIRE', KEYS[1], ARGV[2]) return 1 end if v then return 0 end redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) return 1";
+const RESIGN = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0";
+export class Election extends EventEmitter {
+  #id = Math.random().toString(36); #until = 0; #timer = null;
+  constructor(client, name, { ttl = 15_000, margin = 3_000, every = 4_000 } = {}) {
+    super();
+    if (ttl <= margin + every) throw new RangeError('ttl must exceed margin + every');
+    Object.assign(this, { client, key: 'leader:' + name, ttl, margin, every });
+  }
+  isLeader() { return performance.now() < this.#until; }
+  start() { this.#timer = setInterval(() => this.#claim(), this.every); return this.#claim(); }
+  async #claim() {
+    const asked = performance.now();
+    const mine = await this.client.eval(CLAIM, 1, this.key, this.#id, this.ttl).catch(() => 0);
+    this.#until = mine === 1 ? asked + this.ttl - this.margin : 0;
+  }
+  async stop() {
+    clearInterval(this.#timer);
+    this.#until = 0;
+    await this.client.eval(RESIGN, 1, this.key, this.#id);
+  }
+}`;
+
+/** Runs a job in each slot of a schedule, on one machine. */
+const SCHEDULE = `import { randomUUID } from 'node:crypto';
+export function cronGuard({ redis }) {
+  const schedule = (name, interval, job) => {
+    let timer;
+    const running = new Set();
+    const plan = () => {
+      const next = Math.floor(Date.now() / interval) * interval + interval;
+      timer = setTimeout(async () => {
+        plan();
+        const won = (await redis.set('cron:' + name + ':' + next, randomUUID(), 'PX', 3 * interval, 'NX')) === 'OK';
+        if (won) { const run = job(new Date(next)); running.add(run); await run; running.delete(run); }
+      }, next - Date.now());
+    };
+    plan();
+    return async function stop() { clearTimeout(timer); await Promise.all(running); };
+  };
+  return { schedule };
+}`;
+
+it.each([
+  ['a class that throws for the TTL that it is given', ELECTION, 'Election.start'],
+  ['a schedule that is stopped by a function that waits for its jobs', SCHEDULE, 'cronGuard.schedule'],
+])('uses %s', async (_, text, use) => {
+  const { ids, understood } = await auditedText(text, 0, 'lock.mjs');
+  expect(understood).toContain(use);
+  expect(ids).toEqual([]);
+});

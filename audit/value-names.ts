@@ -12,7 +12,7 @@ export const IS_COUNT: RegExp =
 
 /** How much of something there is: what reads as a number where it is a part of a text. */
 const IS_QUANTITY =
-  /^(?:amount|count|total|cents|price|qty|quantity|points|micros|balance|version|stock|size)$|(?:Amount|Cents|Micros|Count|Total|Points|Price|Balance)$/;
+  /^(?:amount|count|total|cents|price|qty|quantity|points|micros|balance|version|stock|size|(?:\w+_)?(?:fence|epoch|revision|generation|seq))$|(?:Amount|Cents|Micros|Count|Total|Points|Price|Balance|Fence|Epoch|Revision|Seq)$/;
 
 /** How much of something has been used, or how much of something there is that stands in the way. */
 const USED =

@@ -124,7 +124,8 @@ function stopIn(result: unknown): (() => unknown) | null {
   if (typeof result === 'function') {
     const text = String(result);
     // What awaits something may be what does the work.
-    return result.length === 0 && ENDS_TIMERS.test(text) && !/\bawait\b/.test(text) ? (result as () => unknown) : null;
+    const isStop = /^(?:stop|cancel)$/.test(result.name) || !/\bawait\b/.test(text);
+    return result.length === 0 && ENDS_TIMERS.test(text) && isStop ? (result as () => unknown) : null;
   }
   if (typeof result !== 'object' || result === null) return null;
   const name = ['stop', 'cancel'].find((it) => typeof Reflect.get(result, it) === 'function');

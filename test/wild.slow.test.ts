@@ -112,6 +112,8 @@ describe.each([
   ['sixty-eighth', 20],
   ['sixty-ninth', 20],
   ['seventieth', 20],
+  ['seventy-first', 20],
+  ['seventy-second', 20],
 ] as const)('the %s set of locks as people write them', (set, count) => {
   const locks = locksOf(set);
 
