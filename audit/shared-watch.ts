@@ -2,6 +2,8 @@ import type { Defect } from './defect.js';
 import type { Plan } from './plan.js';
 import { CALL_TTL_MS, CONNECTED_MS } from './played.js';
 import { calm, REST_MS, rehearse, use } from './rehearsal.js';
+import { roleOf } from './roles.js';
+import type { SourceFile } from './shapes.js';
 import { SHARES_WATCH } from './shown-defects.js';
 import type { Runnable } from './subject.js';
 import type { Trial } from './trial.js';
@@ -11,8 +13,9 @@ const SOON_MS = 0.5;
 
 /** Whether two calls of a process that are made at once watch keys over one connection: the EXEC of one ends the WATCH of the other. */
 export async function sharesWatch({ bench, hosts, how }: Runnable, plan: Plan): Promise<Defect | null> {
-  const { texts } = bench.program;
-  if (!texts.some((it) => /\bwatch\(/i.test(it)) || hasOwnConnection(plan, texts)) return null;
+  const { texts, sources } = bench.program;
+  if (!texts.some((it) => /\bwatch\(/i.test(it)) || hasOwnConnection(plan, texts) || isHanded(plan, sources))
+    return null;
   const ttlMs = how.fixedTtlMs ?? CALL_TTL_MS;
   // What the first call of a process sends may wait for its connection: it is about something else.
   const first = { ...use(10, ttlMs, 1), resources: ['b'] };
@@ -31,6 +34,14 @@ const MAKES_CONNECTION = /\.duplicate\(|isolat/i;
 function hasOwnConnection({ path }: Plan, texts: readonly string[]): boolean {
   const isMade = path.some(({ name }) => texts.some((it) => it.includes(`new ${name}(`)));
   return isMade && texts.some((it) => MAKES_CONNECTION.test(it));
+}
+
+/** Whether each call is handed its connection, which may be its own. */
+function isHanded({ take, path }: Plan, sources: readonly SourceFile[]): boolean {
+  const name = take || path.at(-1)?.name;
+  return sources.some(({ shapes }) =>
+    shapes.some((it) => it.name === name && it.parameters.some((parameter) => roleOf(parameter) === 'client')),
+  );
 }
 
 /**
