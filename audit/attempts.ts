@@ -1,5 +1,5 @@
 import type { Attempt } from './rehearsal.js';
-import type { Said } from './said.js';
+import { type Said, setsAnyway } from './said.js';
 import type { Trial } from './trial.js';
 
 /* What one acquisition shows. */
@@ -63,8 +63,8 @@ export function waitsIn({ trial }: Attempt): boolean {
 }
 
 /** Whether a command stores a value whatever is there, as that of a cache, and takes nothing by that. */
-export function isStore({ operation, verb, ifNew }: Said): boolean {
-  return operation === 'acquire' && !ifNew && (verb === 'set' || verb === 'script');
+export function isStore(said: Said): boolean {
+  return said.operation === 'acquire' && (setsAnyway(said) || (said.verb === 'script' && !said.ifNew));
 }
 
 /** Whether nothing that it sends asks for a key that nobody has, and nothing gives one up: it stores what others read. */

@@ -52,10 +52,11 @@ export async function functionDefects(subject: Runnable, plans: readonly Plan[])
   // What looks like work that it is handed may be a part of its own.
   const handed = plans.filter(({ use }) => use === 'with').map((it): Plan => ({ ...it, use: 'handler' }));
   const named = twoNames(subject.bench.program.texts);
+  const kept = used.use === 'pair' && nodes === 1 ? await keepsSome(subject, used) : null;
   const found = [
     ...(nodes === 1 && functions.length > 1 ? await lostChanges(subject, functions) : []),
     ...(named === null ? [] : [named]),
-    ...(used.use === 'pair' && nodes === 1 ? await keptOf(subject, used) : []),
+    ...(kept === null ? [] : [kept]),
   ];
   for (const plan of functions) {
     const own = await withData(subject, plan);
@@ -69,12 +70,6 @@ export async function functionDefects(subject: Runnable, plans: readonly Plan[])
     if (stale !== null) found.push({ ...stale, where: whereOf(subject.bench.program, plan) });
   }
   return found;
-}
-
-/** What is wrong where the lock itself is one of several things. */
-async function keptOf(subject: Runnable, plan: Plan): Promise<readonly Defect[]> {
-  const defect = await keepsSome(subject, plan);
-  return defect === null ? [] : [defect];
 }
 
 /** What is wrong with what calls of a function do, on whichever nodes its lock is. */

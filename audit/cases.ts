@@ -5,8 +5,11 @@ import type { Understood } from './plan.js';
 import { REPLICA_LAG_US } from './replica.js';
 import type { PromiseKind } from './result.js';
 
+/** What locks promise: nobody holds one for an update. */
+type LockPromise = Exclude<PromiseKind, 'update'>;
+
 /** What a lock is judged by: a lock on one node lives and dies with it; one that is never released is a guard of a period. */
-export function promiseOf({ nodes, releases, waits }: Understood): PromiseKind {
+export function promiseOf({ nodes, releases, waits }: Understood): LockPromise {
   if (nodes > 1) return 'redlock';
   if (!releases) return 'guard';
   return waits ? 'replicated' : 'single';
@@ -16,7 +19,7 @@ export function promiseOf({ nodes, releases, waits }: Understood): PromiseKind {
 const SINGLE: readonly ViolationKind[] = ['belief', 'state', 'lifetime', 'token', 'hang', 'rejection'];
 
 /** What counts against each, the worst first. */
-const KINDS: Readonly<Record<PromiseKind | 'ownWork', readonly ViolationKind[]>> = {
+const KINDS: Readonly<Record<LockPromise | 'ownWork', readonly ViolationKind[]>> = {
   single: SINGLE,
   replicated: SINGLE,
   ownWork: ['belief', 'state', 'lifetime', 'token'],

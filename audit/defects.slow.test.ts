@@ -290,13 +290,13 @@ it.each([
     ),
   ],
   [
-    'refused-release: a process that was refused the key reads it and then deletes it, as to take over a stale lock, by two commands (GET, then DEL)',
+    'refused-release: a process that was refused the key reads it, deletes it and asks again, to take over a stale lock, by several commands (GET, then DEL)',
     pairOf(
-      `const got = (await redis.set(key, token, 'PX', 8000, 'NX')) === 'OK'; if (!got && (await redis.get(key)) !== 'x') await redis.del(key); return got;`,
+      `let got = await redis.set(key, token, 'PX', 8000, 'NX'); if (!got && (await redis.get(key)) !== 'x') { await redis.del(key); got = await redis.set(key, token, 'PX', 8000, 'NX'); } return got === 'OK';`,
       'await redis.eval(UNLOCK, 1, key, token);',
     ),
     pairOf(
-      `const got = (await redis.set(key, token, 'PX', 8000, 'NX')) === 'OK'; if (!got && (await redis.get(key)) === 'x') await redis.del(key); return got;`,
+      `let got = await redis.set(key, token, 'PX', 8000, 'NX'); if (!got && (await redis.get(key)) === 'x') { await redis.del(key); got = await redis.set(key, token, 'PX', 8000, 'NX'); } return got === 'OK';`,
       'await redis.eval(UNLOCK, 1, key, token);',
     ),
   ],

@@ -268,7 +268,9 @@ class LockUser {
     const isUncertain = (): boolean => how.nodes > 1 && (how.callsWork || isOver());
     // What it does first may be to look.
     const counts = (name: string): boolean => name === (how.lastWork ?? name) || !isOver();
-    if (!(await getsLock(trial, process, givesUp, isUncertain, counts))) {
+    // What has taken its try back and closes its connections asks no more.
+    const ends = Promise.race([givesUp, trial.quits]);
+    if (!(await getsLock(trial, process, ends, isUncertain, counts))) {
       trial.letGo(process.wallMs());
       return null;
     }

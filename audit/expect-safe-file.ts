@@ -18,7 +18,7 @@ export interface FileOptions {
   readonly runs?: number;
   /** Random seed: any text. Default `lockstep`. */
   readonly seed?: string;
-  /** CPU time for the search, ms, of all threads of the process. Default 25000. */
+  /** CPU time for the search, ms, of all threads of the process. Default 35000. */
   readonly budgetMs?: number;
 }
 
@@ -46,7 +46,7 @@ export class UnsafeFileError extends Error {
  */
 export async function expectSafeFile(file: string | URL, options: FileOptions = {}): Promise<AuditResult> {
   const path = resolve(typeof file === 'string' ? file : fileURLToPath(file));
-  const plan = { runs: 120, seed: 'lockstep', budgetMs: 25_000, ...options, path };
+  const plan = { runs: 120, seed: 'lockstep', budgetMs: 35_000, ...options, path };
   const result = await auditFile(plan, () => {});
   if (result.verdict === 'passed') return result;
   const told = result.findings.map(({ sentence, fix, text }) =>

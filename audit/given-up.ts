@@ -104,7 +104,7 @@ async function goesOnAfter(subject: Runnable, plan: Plan, takesMs: number): Prom
   const stores = touchesIn(subject.bench, trial, new Set([trial.key ?? '']), givenUpMs + 1, true);
   const goesOn =
     begun.some(({ name, atMs }) => isWork(name) && atMs > givenUpMs && atMs < untilMs) ||
-    stores.some(({ stored }) => stored !== null);
+    stores.some(({ stored, atMs }) => stored !== null && atMs < untilMs);
   const isExtended = trial.sent.some(({ operation }) => operation === 'extend');
   return isUnderWay && goesOn && (isExtended || givenUpMs < trial.grantedMs + trial.ttlMs);
 }

@@ -39,7 +39,7 @@ it('sees a record that is added once, and the id of a job', () => {
   expect(isSafeLate(['send', { payoutId: 'a' }])).toBe(false);
 });
 
-it('takes no harm from what is told of a failure, and from a connection that is given up', () => {
+it('takes a call that is handed an error, and one that gives a connection up, for harmless', () => {
   expect(isHarmful('next', [new Error('it failed')])).toBe(false);
   expect(isHarmful('.Pool.connect.release', [])).toBe(false);
   expect(isHarmful('.stock.release', ['a'])).toBe(true);

@@ -13,7 +13,7 @@ const VALUES = ['data', 'set', 'values', 'update'] as const;
 /** Depth of the objects that are looked at. */
 const DEPTH = 3;
 
-/** What gives a connection up, by its name, where it is told nothing. */
+/** What gives a connection up, by its name, where it is given no arguments. */
 const GIVES_UP_CONNECTION = /\.(?:release|close|end|quit|disconnect|destroy)$/i;
 
 /** Whether a call of this name does more than look, and harm where it is late. */
@@ -27,7 +27,7 @@ export function isHarmful(name: string, told: readonly unknown[]): boolean {
  */
 export function isSafeLate(told: readonly unknown[]): boolean {
   const given = told.flatMap((it) => madeOf(it)?.told ?? [it]);
-  // It is told of a failure, as `next(error)`.
+  // It is handed an error, as `next(error)`, and does none of the work.
   if (given.some((it) => it instanceof Error)) return true;
   const statement = statementIn(given) ?? '';
   return (

@@ -360,8 +360,7 @@ export async function requestDefects(subject: Subject): Promise<readonly Defect[
 /** It returns before its try block. */
 const KEPT_ON_RETURN: Defect = {
   id: 'kept-on-return',
-  sentence:
-    'it does not release the lock where it finds nothing to do: it returns early, before the block that releases',
+  sentence: 'does not release its lock where it finds nothing to do: it returns early, before the block that releases',
   fix: 'begin the try block, in whose finally the lock is released, directly after the lock was acquired',
   brings: ['leak', 'lifetime'],
   property: 'deadlock-free',

@@ -1,6 +1,7 @@
+import type { Fault } from '../scenarios/index.js';
 import type { Defect } from './defect.js';
-import { type Attempt, calm, REST_MS, rehearse, use } from './rehearsal.js';
-import type { Subject } from './subject.js';
+import { use } from './rehearsal.js';
+import { plays, type Subject, useOf } from './subject.js';
 
 /* Locks whose waiters stand in a line: a list, or a sorted set. */
 
@@ -27,16 +28,12 @@ export function hasLine({ bench }: Subject): boolean {
 const LONG_MS = 86_400_000;
 
 /** Whether nobody gets the lock any longer when a process has died that waited for it. */
-export async function keepsPlace({ bench, hosts, how, ttlMs }: Subject): Promise<Defect | null> {
-  const last = async (waiter: boolean): Promise<Attempt | undefined> => {
-    const clients = [[use(10, ttlMs, 0.8 * ttlMs)], waiter ? [use(ttlMs / 4, ttlMs, 1)] : [], [use(LONG_MS, ttlMs, 1)]];
-    const schedule = calm(how.nodes, clients, (LONG_MS + 4 * ttlMs + 2 * REST_MS) * 1000);
-    const faults = waiter ? [{ kind: 'client-crash', client: 'c2', atUs: Math.round(ttlMs * 500) } as const] : [];
-    const attempts = await rehearse(bench, hosts, how, { ...schedule, faults });
-    const [first, , third] = ['c1', 'c2', 'c3'].map((name) => attempts.find(({ client }) => client === name));
-    return first?.held == null ? undefined : third;
-  };
-  const [after, alone] = [await last(true), await last(false)];
-  if (after === undefined || alone?.held == null) return null;
-  return after.held === null && (after.trial?.sent.length ?? 0) > 1 ? KEEPS_PLACE : null;
+export async function keepsPlace(subject: Subject): Promise<Defect | null> {
+  const { ttlMs } = subject;
+  const [first, waiter, last] = [use(10, ttlMs, 0.8 * ttlMs), use(ttlMs / 4, ttlMs, 1), use(LONG_MS, ttlMs, 1)];
+  const dies: Fault = { kind: 'client-crash', client: 'c2', atUs: Math.round(ttlMs * 500) };
+  const attempts = await plays(subject, [[first], [waiter], [last]], [dies]);
+  if (useOf(attempts, 'c1') === undefined || useOf(attempts, 'c3') !== undefined) return null;
+  const without = await plays(subject, [[first], [], [last]]);
+  return useOf(without, 'c3') === undefined ? null : KEEPS_PLACE;
 }

@@ -280,12 +280,12 @@ export function makeFor(loaded: Loaded, given: Given): Make {
 /** A new object. A class that throws for what it is given is given no more than it needs: `ttl` may have to exceed its other settings. */
 function newOf({ shapes }: Loaded, value: Callable, name: string, given: Given): unknown {
   const { parameters } = shapes.of(value, name);
+  const made = (of: Given): unknown => constructed(value, argumentsFor(parameters, of), of);
   try {
-    return constructed(value, argumentsFor(parameters, given), given);
+    return made(given);
   } catch (error) {
-    if (given.isBare === true) throw error;
     try {
-      return constructed(value, argumentsFor(parameters, { ...given, isBare: true }), given);
+      return made({ ...given, isBare: true });
     } catch {
       throw error;
     }

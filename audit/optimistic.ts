@@ -1,25 +1,23 @@
-import { nameOfPlan, whereOf } from './plan.js';
+import { whereOf } from './plan.js';
 import type { Program } from './program.js';
-import type { OptimisticError } from './refusal.js';
+import type { LostUpdateError } from './refusal.js';
 import type { AuditPlan, AuditResult } from './result.js';
+import { LOSES_UPDATES } from './shown-defects.js';
 import { shownFinding } from './shown-finding.js';
 
 /** The result for a file in which nobody holds a lock, and whose optimistic updates lose changes. */
-export function optimisticResult(
+export function lostUpdates(
   program: Program,
-  { plan, key, defect }: OptimisticError,
+  { plan, message }: LostUpdateError,
   { path }: Pick<AuditPlan, 'path'>,
 ): AuditResult {
-  const where = whereOf(program, plan);
   return {
     name: program.name,
     verdict: 'violated',
-    understood: [
-      `${nameOfPlan(plan)} (${where}) changes ${JSON.stringify(key)} by WATCH and MULTI: an optimistic update, in which nobody holds a lock`,
-    ],
-    promise: 'single',
+    understood: [message],
+    promise: 'update',
     admits: 1,
-    findings: defect === null ? [] : [shownFinding(defect, where, path)],
+    findings: [shownFinding(LOSES_UPDATES, whereOf(program, plan), path)],
     notes: [],
     runs: 0,
     left: 0,

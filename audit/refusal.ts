@@ -1,6 +1,5 @@
 import { UnsupportedClient } from '../libraries/session.js';
 import { InputError } from '../scenarios/input-error.js';
-import type { Defect } from './defect.js';
 import { knownServiceAt } from './hosts.js';
 import { nameOfPlan, type Plan } from './plan.js';
 import { firstLineOf } from './program.js';
@@ -31,19 +30,17 @@ export class NotGivenError extends Error {
 /** A function that changes a value where nobody else has, and holds nothing. */
 export class OptimisticError extends NotGivenError {
   readonly plan: Plan;
-  readonly key: string;
-  /** How its updates lose changes; `null` if none was found. */
-  readonly defect: Defect | null;
 
-  constructor(plan: Plan, key: string, defect: Defect | null) {
+  constructor(plan: Plan, key: string) {
     const name = nameOfPlan(plan);
     super(name, null);
     this.plan = plan;
-    this.key = key;
-    this.defect = defect;
     this.message = `${name} changes ${JSON.stringify(key)} by WATCH and MULTI: that is an optimistic update, in which nobody holds a lock`;
   }
 }
+
+/** The same of one whose changes are lost. */
+export class LostUpdateError extends OptimisticError {}
 
 /** Says why no lock was found in a file. */
 export function notFound(name: string, plans: readonly Plan[], problems: readonly unknown[]): InputError {

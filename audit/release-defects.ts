@@ -12,29 +12,31 @@ function isWatched(sent: readonly Said[], at: number): boolean {
 /** What a process does to the key that another one holds. */
 export function refusedDefects({ both }: FoundLock['seen']): Defect[] {
   const trial = both[1]?.trial ?? null;
-  const done = (operation: Said['operation']): string | undefined =>
-    trial?.sent
-      .find(
-        ({ operation: what, key, compares, words, atMs }, i, all) =>
-          what === operation &&
-          key === trial.key &&
-          !compares &&
-          !isWatched(all, i) &&
-          !(atMs >= trial.grantedMs) &&
-          // A TTL where there is none yet.
-          !words.some((it) => /^nx$/i.test(it)),
-      )
-      ?.verb.toUpperCase();
-  const [deletes, extend] = [done('release'), done('extend')];
-  const looked = trial?.sent.findIndex(({ verb, key }) => verb === 'get' && key === trial.key) ?? -1;
-  const looksFirst = looked >= 0 && trial?.sent.slice(looked).some(({ operation }) => operation === 'release');
+  const sent = trial?.sent ?? [];
+  const done = (operation: Said['operation']): Said | undefined =>
+    sent.find(
+      ({ operation: what, key, compares, words, atMs }, i) =>
+        what === operation &&
+        key === trial?.key &&
+        !compares &&
+        !isWatched(sent, i) &&
+        !(atMs >= trial.grantedMs) &&
+        // A TTL where there is none yet.
+        !words.some((it) => /^nx$/i.test(it)),
+    );
+  const [deletion, extension] = [done('release'), done('extend')];
+  const [deletes, extend] = [deletion, extension].map((it) => it?.verb.toUpperCase());
+  const at = deletion === undefined ? 0 : sent.indexOf(deletion);
+  const own = (all: readonly Said[]): readonly Said[] => all.filter(({ key }) => key === trial?.key);
+  const looksFirst = own(sent.slice(0, at)).some(({ verb }) => verb === 'get');
+  const takesOver = looksFirst && own(sent.slice(at)).some(({ operation }) => operation === 'acquire');
   const found: Defect[] = [];
   if (deletes !== undefined)
     found.push({
       id: 'refused-release',
-      ...(looksFirst
+      ...(takesOver
         ? {
-            sentence: `a process that was refused the key reads it and then deletes it, as to take over a stale lock, by two commands (GET, then ${deletes}), which is not atomic: of two that have read the old value, one deletes the new key of the other, and both have the lock`,
+            sentence: `a process that was refused the key reads it, deletes it and asks again, to take over a stale lock, by several commands (GET, then ${deletes}), which is not atomic: of two that have read the old value, one deletes the new key of the other, and both have the lock`,
             fix: 'delete the key only where it still has the value that was read: a Lua script, or DELEX … IFEQ; or give it a TTL, so that nobody has to take it over',
           }
         : {

@@ -11,7 +11,7 @@ export const CLIENT_KINDS = ['ioredis', 'node-redis', 'upstash', 'iovalkey'] as 
 export type ClientKind = (typeof CLIENT_KINDS)[number];
 
 /** What a lock promises to its users. */
-export type PromiseKind = 'single' | 'replicated' | 'redlock' | 'guard';
+export type PromiseKind = 'single' | 'replicated' | 'redlock' | 'guard' | 'update';
 
 /** What a user says of a lock: on how many nodes it is, and its functions by name. */
 export interface Hints {

@@ -50,3 +50,10 @@ export function transactionStepOf(name: string, told: readonly unknown[]): 'begi
   const text = ANY.test(name) ? (statementIn(told) ?? '') : '';
   return TRANSACTION_STEPS.find(([, statement, method]) => statement.test(text) || method.test(name))?.[0] ?? null;
 }
+
+const LOCKS_RECORDS = /\bfor\s+(?:no\s+key\s+)?update\b(?!\s+skip)|\bpg_advisory_xact_lock\b/i;
+
+/** Whether a statement locks records until its transaction ends: what another process has not committed yet is waited for. */
+export function locksRecords(told: readonly unknown[]): boolean {
+  return LOCKS_RECORDS.test(statementIn(told) ?? '');
+}

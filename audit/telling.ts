@@ -88,6 +88,10 @@ export const PROMISES: Readonly<Record<PromiseKind, { readonly judged: string; r
     judged: 'that of a guard: once in the TTL of its key',
     notMade: 'exclusion for longer than the TTL, and a second try where the work has failed; it is lost with its node',
   },
+  update: {
+    judged: 'that of an optimistic update: of two changes that are made at once, none is lost',
+    notMade: 'exclusion: nobody holds a lock, and what is done besides the update may be done twice',
+  },
 };
 
 /** The promise of one lock: of a semaphore, that so many hold it. */

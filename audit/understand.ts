@@ -34,12 +34,20 @@ import {
   type Understood,
 } from './plan.js';
 import { chosen, plansIn } from './plans.js';
-import { MOST_NODES, NotGivenError, notFound, OptimisticError, UNRELEASED, UNSAID } from './refusal.js';
+import {
+  LostUpdateError,
+  MOST_NODES,
+  NotGivenError,
+  notFound,
+  OptimisticError,
+  UNRELEASED,
+  UNSAID,
+} from './refusal.js';
 import { type Attempt, calm, rehearse, use } from './rehearsal.js';
 import type { Hints } from './result.js';
-import { isAdded } from './said.js';
+import { isAdded, setsAnyway } from './said.js';
 import { sharesWatch } from './shared-watch.js';
-import { LOOKS_BEFORE, LOSES_UPDATES, STALE_READ } from './shown-defects.js';
+import { LOOKS_BEFORE, STALE_READ } from './shown-defects.js';
 import { withStored } from './stored.js';
 import { isTaker } from './surface.js';
 import { FIRST_TTL_MS } from './units.js';
@@ -97,8 +105,8 @@ export async function understand(bench: Bench, hints: Hints): Promise<FoundLock>
   }
   const stored = storing === null ? null : await foundBy(storing);
   if (stored !== null) return withOthers(bench, stored, plans);
-  const lossy = problems.find((it) => it instanceof OptimisticError && it.defect !== null);
-  if (lossy !== undefined) throw lossy;
+  const lost = problems.find((it) => it instanceof LostUpdateError);
+  if (lost !== undefined) throw lost;
   const { name, missing } = bench.program;
   // It may be what the lock is made of.
   const [first] = missing;
@@ -123,7 +131,7 @@ async function withOthers(bench: Bench, found: TriedLock, plans: readonly Plan[]
 function onlyStores({ how: { plan, releases }, seen }: TriedLock): boolean {
   const { key, sent = [] } = seen.alone.trial ?? {};
   const stored = sent.find(({ operation, key: of }) => operation === 'acquire' && of === key);
-  return plan.use === 'handler' && !releases && stored?.verb === 'set' && !stored.ifNew;
+  return plan.use === 'handler' && !releases && stored !== undefined && setsAnyway(stored);
 }
 
 /** Whether it is kept from others by a file, and what that exports releases it, which could not be used. */
@@ -217,8 +225,8 @@ async function triedAs(bench: Bench, plan: Plan, hints: Hints): Promise<TriedLoc
     const looking = await firstLook(bench, hosts, first, passes);
     if (looking === null) break;
     if (isOptimistic(looking)) {
-      const isShared = (await sharesWatch({ bench, hosts, how: { ...first, nodes: 1 } }, plan)) !== null;
-      throw new OptimisticError(plan, looking.trial?.key ?? '', isShared ? LOSES_UPDATES : null);
+      const loses = (await sharesWatch({ bench, hosts, how: { ...first, nodes: 1 } }, plan)) !== null;
+      throw new (loses ? LostUpdateError : OptimisticError)(plan, looking.trial?.key ?? '');
     }
     if (isTaken(looking)) return isPlausible(looking, plan) ? triedWith(bench, hosts, first, looking, hints) : null;
     if (setsKey(looking)) problem ??= new NotGivenError(nameOfPlan(plan), looking.error);

@@ -9,7 +9,7 @@ import { overtakenOf } from './leaders.js';
 import { GOES_ON, IGNORES_EXTENSION, IGNORES_REFUSAL, LEADS_TOO_LONG, STOPS_EXTENDING } from './loss-defects.js';
 import { type Attempt, calm, cutOff, heldNow, REST_MS, rehearse, releasedIn, use } from './rehearsal.js';
 import type { Said } from './said.js';
-import { statementIn, transactionStepOf } from './statements.js';
+import { locksRecords, transactionStepOf } from './statements.js';
 import type { Runnable } from './subject.js';
 import { signalsIn } from './unknown.js';
 
@@ -26,9 +26,6 @@ interface Went {
   readonly step: { readonly fromMs: number; readonly toMs: number };
 }
 
-/** Locks records in a database until its transaction ends: what another process has not committed yet is waited for. */
-const LOCKS_RECORDS = /\bfor\s+(?:no\s+key\s+)?update\b(?!\s+skip)|\bpg_advisory_xact_lock\b/i;
-
 /** The calls of a function, without those of transactions that it has rolled back. */
 class Committed {
   readonly names: string[] = [];
@@ -43,7 +40,7 @@ class Committed {
       this.names.push(...this.open.names);
       this.isHarm ||= this.open.isHarm && !this.open.isLocked;
     }
-    if (this.open !== null && LOCKS_RECORDS.test(statementIn(given) ?? '')) this.open.isLocked = true;
+    if (this.open !== null) this.open.isLocked ||= locksRecords(given);
     if (step === 'commit' || step === 'rollback') this.open = null;
     if (!counts) return;
     const into = this.open ?? this;

@@ -301,7 +301,7 @@ const audited = {
   verdict: z.enum(['passed', 'violated', 'inconclusive']),
   understood: z.array(sentence).describe('how the lock is used, as far as it was understood'),
   promise: z.strictObject({
-    kind: z.enum(['single', 'replicated', 'redlock', 'guard']),
+    kind: z.enum(['single', 'replicated', 'redlock', 'guard', 'update']),
     judged: sentence,
     notMade: sentence,
   }),

@@ -42,7 +42,9 @@ export async function counterexample(
   const violation = run.violations.find((it) => kindOf(it) === kind);
   if (violation === undefined) return 'the schedule no longer fails\n';
   const judgement = judgementOf(schedule, run);
-  const explained = await explainForLibrary(subject, schedule, kind, options);
+  const { shrinkingEndedAfter: tried } = where;
+  // To leave out each piece of a schedule that has not been made small takes as long as that, and says little.
+  const explained = tried === undefined ? await explainForLibrary(subject, schedule, kind, options) : [];
   const { events } = run.run;
   const text = formatCounterexample({
     schedule,
@@ -56,7 +58,6 @@ export async function counterexample(
     decidedBy: decidedBy(violation, run.run.trace, run.frames),
     ...where,
   });
-  const { shrinkingEndedAfter: tried } = where;
   const ended = tried === undefined ? '' : `  shrinking ended after ${tried} tries: something may still be left out\n`;
   return text + bytesOf(run.bytes, violation) + ended + hintOf(subject, where);
 }

@@ -144,9 +144,9 @@ function wordsRead(text: string): Words {
   return words;
 }
 
-/** The keys of a script that a command in it names: `redis.call('SET', KEYS[2], …)`; all where none is named so. */
-function keysNamed(text: string, verbs: string, keys: readonly string[]): readonly string[] {
-  const calls = text.matchAll(new RegExp(String.raw`["'](?:${verbs})["']\s*,\s*KEYS\[(\d+)\]`, 'gi'));
+/** The keys that a script sets by their places: `redis.call('SET', KEYS[2], …)`; all where it names none so. */
+function keysSet(text: string, keys: readonly string[]): readonly string[] {
+  const calls = text.matchAll(/["'](?:set|setnx)["']\s*,\s*KEYS\[(\d+)\]/gi);
   const named = new Set([...calls].flatMap(([, place]) => keys[Number(place) - 1] ?? []));
   return named.size > 0 ? [...named] : keys;
 }
@@ -159,9 +159,6 @@ function byWords(text: string, [count, ...rest]: readonly string[]): Meaning {
   const script = wordsIn(text);
   const about = { keys, value, ttlMs, script };
   if (script.deletes) return { operation: 'release', ...about, ttlMs: 0 };
-  if (script.sets) {
-    const set = keysNamed(text, 'set|setnx', keys);
-    return { operation: script.setsNew ? 'acquire' : 'extend', ...about, keys: set };
-  }
+  if (script.sets) return { operation: script.setsNew ? 'acquire' : 'extend', ...about, keys: keysSet(text, keys) };
   return { operation: script.expires ? 'extend' : 'read-counter', ...about };
 }

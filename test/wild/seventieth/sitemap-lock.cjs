@@ -76,7 +76,7 @@ async function tryLock(key, ttl, fn) {
 /**
  * `render()` gives the whole sitemap as a string and has no effects. The file is replaced by
  * a rename, so readers see the old one or the new one; a run that takes too long throws its
- * own output away and leaves the file to whoever came after.
+ * own output away and leaves the file to the one that came after.
  */
 async function buildSitemap(target, render, ttl = 60000) {
   return tryLock(`sitemap:${target}`, ttl, async (left) => {

@@ -30,7 +30,7 @@ return 0
 export class LockTimeout extends Error {}
 
 /**
- * Creates a fair lock: whoever asked first gets it first.
+ * Creates a fair lock: the first to ask gets it first.
  *
  * @param client a connected node-redis client
  */

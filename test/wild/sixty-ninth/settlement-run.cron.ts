@@ -69,7 +69,7 @@ async function settleMerchant(merchantId: string, day: string) {
   const db = await pool.connect();
   try {
     await db.query('BEGIN');
-    // unique (merchant_id, settlement_date): a merchant is settled once a day whoever gets here
+    // unique (merchant_id, settlement_date): a merchant is settled once a day, by any process
     const ins = await db.query(
       `INSERT INTO settlements (merchant_id, settlement_date, status, amount_cents)
        SELECT $1, $2::date, 'pending', COALESCE(SUM(net_cents), 0)
