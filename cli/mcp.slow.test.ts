@@ -85,7 +85,7 @@ describe('mcp, with the official client', () => {
     expect(linked).toEqual({ isError: true, text: '"src/link.ts" is not below the root' });
     expect(above).toEqual({ isError: true, text: '"/etc/hostname" is not below the root' });
     const rules = JSON.parse((await called(client, 'rules', {})).text);
-    expect(Object.keys(rules.promises)).toEqual(['single', 'replicated', 'redlock', 'guard']);
+    expect(Object.keys(rules.promises)).toEqual(['single', 'replicated', 'redlock', 'guard', 'update']);
     await expect(client.callTool({ name: 'no-such-tool', arguments: {} })).rejects.toThrow('there is no tool');
     await client.close();
   });

@@ -1,3 +1,4 @@
+import { PROMISES } from '../audit/index.js';
 import { PROPERTIES } from '../properties/property-info.js';
 import * as z from '../scenarios/zod.js';
 import { PARAMETERS } from '../search/safety-map/index.js';
@@ -301,7 +302,7 @@ const audited = {
   verdict: z.enum(['passed', 'violated', 'inconclusive']),
   understood: z.array(sentence).describe('how the lock is used, as far as it was understood'),
   promise: z.strictObject({
-    kind: z.enum(['single', 'replicated', 'redlock', 'guard', 'update']),
+    kind: z.enum(Object.keys(PROMISES)),
     judged: sentence,
     notMade: sentence,
   }),
