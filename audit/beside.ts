@@ -8,7 +8,7 @@ import { keptOnReturn, sentWhileHeld } from './leavings.js';
 import type { Bench } from './load.js';
 import { keepsSome, oppositeCalls } from './opposite.js';
 import { ofTransfer } from './pairs.js';
-import { limitDefect, partDefect } from './parts.js';
+import { lengthDefect, partDefect } from './parts.js';
 import { withPassed } from './passing.js';
 import { nameOfPlan, type Plan, type Understood, whereOf } from './plan.js';
 import { CALL_TTL_MS, CONNECTED_MS, GAP_MS, isOfTimer, namesInLock, type Played, played } from './played.js';
@@ -74,7 +74,7 @@ export async function functionDefects(subject: Runnable, plans: readonly Plan[])
 
 /** What is wrong with what calls of a function do, on whichever nodes its lock is. */
 async function ofOneCall(own: Runnable, plan: Plan): Promise<Defect | null> {
-  if (plan.use === 'script') return limitDefect(own, plan);
+  if (plan.use === 'script') return lengthDefect(own, plan);
   return (
     (await uncommitted(own, plan)) ??
     (await ofTransfer(own, plan)) ??

@@ -181,7 +181,8 @@ function isHarmless({ trial }: Attempt): boolean {
 function errorDefects({ how, seen }: Pick<FoundLock, 'how' | 'seen'>): Defect[] {
   const { unreached, worksUnasked, worksRefused } = seen;
   if (how.asksOne && unreached?.attempt.held != null) return [FAILS_OVER];
-  if (worksRefused || (how.nodes === 1 && isHarmless(seen.alone))) return [];
+  // A leader that leads on asks for no key then.
+  if (worksRefused || seen.leadsOn || (how.nodes === 1 && isHarmless(seen.alone))) return [];
   const trial = unreached?.attempt.trial;
   if (unreached === null || trial?.isGranted !== false || (unreached.attempt.held === null && !worksUnasked)) return [];
   const { nodes } = unreached;
@@ -382,16 +383,16 @@ function workDefects({ ownWorkMs, alone, thrown, ...untold }: FoundLock['seen'],
       brings: ['belief', 'state'],
       isShown: true,
     });
-  const sends = thrown?.trial?.sent.some(({ operation }) => operation === 'release') ?? true;
+  const { sent = null, key: own = null } = thrown?.trial ?? {};
+  // What takes a message out of its list releases no lock.
+  const sends = sent?.some((it) => it.operation === 'release' && (it.key === own || it.verb !== 'lrem')) ?? true;
   const isExtended = extensionsIn(thrown).some(({ atMs }) => atMs > Number(thrown?.releasedMs) + Number(ttlMs));
   // What does work of its own may leave its key to its TTL on purpose.
   if (thrown?.held && releases && !sends && (isExtended || ownWorkMs === null))
     found.push({
       id: 'kept-on-error',
       sentence: `it does not release the lock when the work throws${isExtended ? ', and its heartbeat goes on extending it for ever: nobody gets it for as long as the process lives' : ': nobody gets it until its TTL is over'}`,
-      fix: isExtended
-        ? 'stop the timer of the extension, and release, in a finally block'
-        : 'release in a finally block',
+      fix: `${isExtended ? 'stop the timer of the extension, and release,' : 'release'} in a finally block`,
       brings: ['leak', 'lifetime'],
       isShown: true,
     });

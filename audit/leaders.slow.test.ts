@@ -205,3 +205,84 @@ void election.run();`;
 it('makes no second object of a class that the file has made and begun itself', async () => {
   expect(await idsOfModule(duty)).toEqual([]);
 });
+
+/** A leader that asks for the first time when its interval is over, and measures whether it leads. */
+const relayLater = (isLeader: string): string => `
+import { randomUUID } from 'node:crypto';
+import { performance } from 'node:perf_hooks';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Redis } from 'ioredis';
+import { pool } from '../db';
+import { gauge } from '../metrics';
+const TAKE = "local c = redis.call('get', KEYS[1]) if c == false then redis.call('set', KEYS[1], ARGV[1], 'px', ARGV[2]) return 1 end if c == ARGV[1] then redis.call('pexpire', KEYS[1], ARGV[2]) return 1 end return 0";
+const RESIGN = "if redis.call('get', KEYS[1]) == ARGV[1] then redis.call('del', KEYS[1]) end return 1";
+export class Relay {
+  private readonly id = randomUUID();
+  private until = 0;
+  private stopping = false;
+  private timer?: NodeJS.Timeout;
+  private loop?: Promise<void>;
+  constructor(private readonly redis: Redis) {}
+  async start(): Promise<void> {
+    this.timer = setInterval(() => void this.campaign(), 3_000);
+    this.loop = this.work();
+  }
+  async stop(): Promise<void> {
+    this.stopping = true;
+    await this.loop;
+    clearInterval(this.timer);
+    this.until = 0;
+    await this.redis.eval(RESIGN, 1, 'relay', this.id);
+  }
+  private isLeader(): boolean { return ${isLeader}; }
+  private async campaign(): Promise<void> {
+    const at = performance.now();
+    const won = await this.redis.eval(TAKE, 1, 'relay', this.id, 12_000).catch(() => null);
+    if (won !== null && !this.stopping) this.until = won === 1 ? at + 10_000 : 0;
+    gauge('relay_leader', this.isLeader() ? 1 : 0);
+  }
+  private async work(): Promise<void> {
+    while (!this.stopping) {
+      if (this.isLeader()) await pool.query('UPDATE outbox SET sent_at = now() WHERE id = 1');
+      await sleep(500);
+    }
+  }
+}`;
+
+it('waits for a leader whose timer asks for the first time, and takes what measures for no work', async () => {
+  expect(await idsOf(relayLater('performance.now() < this.until'))).toEqual([]);
+  expect(await idsOf(relayLater('this.until > 0'), 40)).toContain('silent-loss');
+});
+
+/** A script that leads as it is loaded, and works once a second for as long as it does. */
+const reminders = (leads: string): string => `
+import { randomUUID } from 'node:crypto';
+import { createClient } from 'redis';
+import { sendDue } from './reminders.mjs';
+${SCRIPTS}
+const me = randomUUID();
+const redis = createClient({ url: process.env.REDIS_URL, disableOfflineQueue: true });
+redis.on('error', () => {});
+let leading = false;
+let until = 0;
+async function check() {
+  const at = performance.now();
+  try {
+    if (!leading) leading = (await redis.set('reminders', me, { NX: true, PX: TTL })) === 'OK';
+    else leading = (await redis.eval(RENEW, { keys: ['reminders'], arguments: [me, String(TTL)] })) === 1;
+    if (leading) until = at + TTL * 0.8;
+  } catch (error) { console.warn(error.message); }
+}
+async function work() {
+  if (${leads}) await sendDue({ limit: 1 });
+  setTimeout(work, 1_000);
+}
+await redis.connect();
+await check();
+setInterval(check, 3_000);
+void work();`;
+
+it('finds a script that leads on where its renewals fail', async () => {
+  expect(await idsOfModule(reminders('leading && performance.now() < until'))).toEqual([]);
+  expect(await idsOfModule(reminders('leading'))).toEqual(['silent-loss']);
+});

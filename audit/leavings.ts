@@ -190,7 +190,7 @@ async function losesFailed(subject: Subject): Promise<readonly Defect[]> {
   // Its first step may only look.
   const isThrown = all[0]?.releaseError != null && isRoute(takerIn(how.plan));
   const isFailed = (failed.status ?? (isThrown ? FAILED : 0)) >= FAILED && other?.works.some(isWork) === true;
-  return isFailed && hasSucceeded(again) && !again.calls.some(isWork) ? [LOSES_FAILED] : [];
+  return isFailed && hasSucceeded(again) && !hasWorked(again, begun) ? [LOSES_FAILED] : [];
 }
 
 /** What it has called before it asked for its key: that it calls each time. */
@@ -250,7 +250,9 @@ async function losesAgain(subject: Subject): Promise<boolean> {
   const again = sent.findIndex((it, i) => i > back && it.operation === 'acquire' && it.key === key);
   if (back < 0 || again < 0 || sent.slice(0, again).some((it) => it.operation === 'release' && it.key === key))
     return false;
-  const isDropped = !isStream || sent.some(({ verb }, i) => verb === 'xack' && i > again);
+  // What goes back to its list again is tried later.
+  const after = sent.slice(again);
+  const isDropped = isStream ? after.some(({ verb }) => verb === 'xack') : !after.some(({ verb }) => PUSHES.test(verb));
   return isDropped && !worksAfter.some((after, i) => after > again && isWork(calls[i] ?? ''));
 }
 

@@ -67,6 +67,15 @@ export function platformExceedsTtl(name: string, limitMs: number, ttlMs: number)
   };
 }
 
+/** Of a function, after its name: it calls something for each of a list, however long that is. */
+export function listExceedsTtl(name: string, call: string, ttlMs: number): Defect {
+  return {
+    ...limitsExceedTtl(name, ttlMs, { name: call, afterMs: ttlMs }),
+    sentence: `${name} calls ${call.replace(/^\./, '')} for each of a list, one after the other, and its key lives for ${seconds(ttlMs)} and is not extended: nothing limits how many there are, and with more than fit into that time it goes on when its lock has expired, beside another process that has it by then`,
+    fix: 'extend the key while the work goes on, and stop where that fails; or take no more at once than fit into the TTL, or look at the time before each',
+  };
+}
+
 /** Of a function, after its name: a comment says that it takes longer than its TTL. */
 export function saidToExceedTtl(name: string, ttlMs: number, said: string): Defect {
   return {

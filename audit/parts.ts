@@ -3,9 +3,11 @@ import type { Defect } from './defect.js';
 import { pagesPastTtl } from './endless.js';
 import { refusesLate } from './fences.js';
 import { goesOnGivenUp, limitsOfCalls } from './given-up.js';
+import { isHarmful } from './late-safe.js';
 import {
   limitExceedsTtl,
   limitsExceedTtl,
+  listExceedsTtl,
   platformExceedsTtl,
   programExceedsTtl,
   saidToExceedTtl,
@@ -16,6 +18,7 @@ import { type Attempt, heldNow } from './rehearsal.js';
 import { retriesPastTtl } from './retries.js';
 import { longestSaid } from './said-times.js';
 import { IS_DONE, marksAsDone, RELEASES_BESIDE } from './shown-defects.js';
+import { statementIn } from './statements.js';
 import type { Runnable } from './subject.js';
 import { CHANGES_DATA, markIn } from './touches.js';
 import { aborted, signalsIn } from './unknown.js';
@@ -42,14 +45,22 @@ export async function limitDefect(subject: Runnable, plan: Plan): Promise<Defect
   return (await exceedsTtl(subject, plan)) ?? (await waitsPastTtl(subject, plan));
 }
 
-/** What is wrong with the parts of the work that a function does under its lock. */
-export async function partDefect(subject: Runnable, plan: Plan): Promise<Defect | null> {
+/** What is wrong where the work of a function, or of a file as it is loaded, may take longer than the TTL lets it. */
+export async function lengthDefect(subject: Runnable, plan: Plan): Promise<Defect | null> {
   return (
-    (await releasesBeside(subject, plan)) ??
     (await limitDefect(subject, plan)) ??
     (await runsPastTtl(subject, plan)) ??
     (await startsUnbounded(subject, plan)) ??
     (await saysMore(subject, plan)) ??
+    (await goesThroughList(subject, plan))
+  );
+}
+
+/** What is wrong with the parts of the work that a function does under its lock. */
+export async function partDefect(subject: Runnable, plan: Plan): Promise<Defect | null> {
+  return (
+    (await releasesBeside(subject, plan)) ??
+    (await lengthDefect(subject, plan)) ??
     (await goesOnGivenUp(subject, plan)) ??
     (await retriesPastTtl(subject, plan)) ??
     (await pagesPastTtl(subject, plan)) ??
@@ -225,6 +236,35 @@ async function runsPastTtl(subject: Runnable, plan: Plan): Promise<Defect | null
   const isOver = limitS * 1000 > trial.ttlMs && !trial.sent.some(({ operation }) => operation === 'extend');
   const isLoop = trial.calls.filter(isWork).length >= MANY;
   return isOver && trial.isReleased && isLoop ? platformExceedsTtl(nameOfPlan(plan), limitS * 1000, trial.ttlMs) : null;
+}
+
+/** Who may hold a lock for longer than this has time for a list, ms. */
+const LISTS_MS = 120_000;
+
+/**
+ * Whether a function calls something for each of a list, one after the other, and nothing limits the length of that, nor looks at the time.
+ * What is one transaction of a database takes as long as that.
+ */
+async function goesThroughList(subject: Runnable, plan: Plan): Promise<Defect | null> {
+  const { bench } = subject;
+  if (!isUnbounded(subject) || bench.program.texts.some((it) => LOOKS_AT_TIME.test(it)) || refusesLate(bench))
+    return null;
+  const times = new Map<string, number>();
+  const heard = (given: readonly unknown[], call: string): void => {
+    if (heldNow(bench) === null || statementIn(given) !== null || !isHarmful(call, given)) return;
+    times.set(nameOfCall(call), (times.get(nameOfCall(call)) ?? 0) + 1);
+  };
+  let [most, now] = [0, 0];
+  const takes = async (): Promise<void> => {
+    most = Math.max(most, ++now);
+    await new Promise((resolve) => setTimeout(resolve, 1));
+    now--;
+  };
+  const { trial, held = null } = (await once(subject, plan, { elements: MANY, heard, takes })) ?? {};
+  if (held === null || trial?.ttlMs == null || trial.ttlMs > LISTS_MS || !trial.isReleased || most > 1) return null;
+  const [name] = [...times].find(([, count]) => count >= MANY) ?? [];
+  const isExtended = trial.sent.some(({ operation }) => operation === 'extend');
+  return name === undefined || isExtended ? null : listExceedsTtl(nameOfPlan(plan), name, trial.ttlMs);
 }
 
 /** Programs that take minutes and more, by what they do: media, dumps, copies, builds, and changes of infrastructure. */

@@ -217,7 +217,7 @@ export function sharedDefects({ keeps, blocksBy, letsBothIn }: FoundLock['seen']
   return [
     {
       id: 'shared-state',
-      sentence: `acquisitions of one process share what ought to be each one's own, as the token of its release: ${when} replaces that of the first, whose release then deletes nothing, and nobody gets that lock until its TTL is over`,
+      sentence: `acquisitions of one process share what ought to be each one's own, as the token of its release: ${when} overwrites that of the first, whose release then deletes nothing, and nobody gets that lock until its TTL is over`,
       fix: 'keep the token with each acquisition: in a local variable, or in what it returns',
       brings: ['leak'],
       isShown: true,

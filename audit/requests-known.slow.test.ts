@@ -74,6 +74,54 @@ it('finds an event that is lost when its work fails, though its type decides wha
   expect(await idsOf(webhook("await redis.del('event:' + event.id);"))).toEqual([]);
 });
 
+it('calls the services that a plugin is handed, whatever they are of, and takes no metric for work', async () => {
+  const plugin = (failed: string): string => `import type { FastifyInstance } from 'fastify';
+import type { RedisClientType } from 'redis';
+import { OrderService } from '../orders/order.service';
+import { counter } from '../metrics';
+interface Deps { redis: RedisClientType; orders: OrderService }
+export default async function payments(app: FastifyInstance, { redis, orders }: Deps) {
+  app.post('/payments', async (req, reply) => {
+    const { id } = req.body as { id: string };
+    if ((await redis.set('payment:' + id, '1', { NX: true, EX: 604_800 })) !== 'OK') {
+      counter('payment_duplicate').inc();
+      return reply.code(200).send({ duplicate: true });
+    }
+    try {
+      await orders.markPaid(id);
+    } catch (error) {
+      ${failed}
+      counter('payment_failed').inc();
+      return reply.code(500).send();
+    }
+    return reply.code(200).send({ ok: true });
+  });
+}`;
+  expect(await idsOf(plugin(''))).toEqual(['kept-on-error']);
+  expect(await idsOf(plugin("await redis.del('payment:' + id);"))).toEqual([]);
+});
+
+it('takes a script that stores a result where its claim has expired for no extension', async () => {
+  const route = (value: string, seconds: number): string => `${HEAD}
+import { Hono } from 'hono';
+import Stripe from 'stripe';
+const stripe = new Stripe(process.env.STRIPE_KEY!);
+const FINISH = "local c = redis.call('get', KEYS[1]) if c == false or c == ARGV[1] then redis.call('set', KEYS[1], ARGV[2], 'ex', ARGV[3]) return 1 end return 0";
+const app = new Hono();
+app.post('/orders/:id/pay', async (c) => {
+  const key = 'pay:' + c.req.param('id'), mine = randomUUID();
+  if ((await redis.set(key, mine, 'EX', 60, 'NX')) !== 'OK') {
+    const seen = await redis.get(key);
+    return seen?.startsWith('{') ? c.json(JSON.parse(seen)) : c.json({ error: 'busy' }, 409);
+  }
+  const intent = await stripe.paymentIntents.create({ amount: 100, currency: 'eur' }, { idempotencyKey: key });
+  await redis.eval(FINISH, 1, key, mine, ${value}, ${seconds});
+  return c.json({ id: intent.id });
+});`;
+  expect(await idsOf(route('JSON.stringify({ id: intent.id })', 86_400))).toEqual([]);
+  expect(await idsOf(route('mine', 60))).toContain('revives-lock');
+});
+
 it('finds a message of Kafka that is lost, though the file parses it itself', async () => {
   const consumer = (failed: string): string => `${HEAD}
 import { Kafka } from 'kafkajs';

@@ -48,6 +48,8 @@ const IS_CLIENT_TYPE =
   /\b(?:createClient|Redis|IORedis|Valkey|RedisClient\w*|RedisLike|RedisConnection|Commander|Cluster|Upstash\w*|KV)\b|Redis(?:Client|Like|Connection|Instance)?\b|Redis\w*(?:Service|Provider|Manager|Module|Factory|Holder|Pool)\b/;
 /** What has a client, and is asked for it. */
 const IS_SERVICE = /(?:Service|Provider|Manager|Module|Factory|Holder|Pool|Wrapper|Container)$/;
+/** What is called to do something with orders, users or jobs, and is none of these: `orders: OrderService`. */
+const DOES_WORK = /^[A-Z]\w*(?:Service|Repository|Repo|Gateway|Api|API|Store|Dao|DAO|Mailer|Publisher|Producer)$/;
 const IS_CONNECTION_TYPE =
   /\b(?:\w*Redis\w*|Connection|Socket|Client|Server|Node)(?:Options|Config|Settings|Opts)\b|\b(?:Node|Server)Address\b/;
 const IS_CLIENT_NAME =
@@ -247,7 +249,7 @@ function roleOfObject(parameter: Parameter, isRelease: boolean): Role {
   if (!opens && isOtherUrl(name)) return 'place';
   const role = roleByName(name);
   // A method of what is handed over: `isPaid` is no id.
-  if (role === undefined || (parameter.isFunction && role !== 'logger')) return 'unknown';
+  if (role === undefined || (parameter.isFunction && role !== 'logger') || DOES_WORK.test(type)) return 'unknown';
   return role === 'held' && !isRelease ? 'key' : role;
 }
 

@@ -9,6 +9,8 @@ it('reads how long something takes, by what comments say', () => {
   expect(msIn('// needs 30 to 90 seconds')).toBe(90_000);
   expect(msIn('// these take minutes')).toBe(120_000);
   expect(msIn('// One piece is 20 to 40 seconds with the model.\n// It runs for two hours.')).toBe(7_200_000);
+  expect(msIn('// feature films take a good quarter of an hour on small machines')).toBe(900_000);
+  expect(msIn('// takes about half an hour')).toBe(1_800_000);
 });
 
 it('takes the whole sentence', () => {

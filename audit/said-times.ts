@@ -38,6 +38,12 @@ const IS = new RegExp(
   'gi',
 );
 
+/** Parts of an hour. */
+const FRACTIONS: readonly (readonly [RegExp, string])[] = [
+  [/\b(?:a\s+)?(?:good\s+|full\s+)?quarter of an hour\b/gi, '15 minutes'],
+  [/\b(?:a\s+good\s+|a\s+full\s+)?half an hour\b/gi, '30 minutes'],
+];
+
 /** What is several of them where no number is said. */
 const SOME = 2;
 
@@ -58,12 +64,13 @@ export function longestSaid(texts: readonly string[]): SaidTime | null {
     [...text.matchAll(COMMENT)].map(([, line = '', block = '']) => line + block),
   );
   const sentences = comments.flatMap((it) => it.replace(/\s*\n\s*(?:\/\/|\*)?\s*/g, ' ').split(/(?<=[.!?;])\s+/));
-  const said = sentences.flatMap((sentence) =>
-    [...sentence.matchAll(TAKES), ...sentence.matchAll(IS)].map(([text, number, unit = '']) => {
+  const said = sentences.flatMap((sentence) => {
+    const inMinutes = FRACTIONS.reduce((text, [fraction, minutes]) => text.replace(fraction, minutes), sentence);
+    return [...inMinutes.matchAll(TAKES), ...inMinutes.matchAll(IS)].map(([text, number, unit = '']) => {
       const count = number === undefined ? SOME : (WORDS[number.toLowerCase()] ?? Number(number));
       return { text, sentence: sentence.trim().replace(/\.$/, ''), ms: count * unitMs(unit) };
-    }),
-  );
+    });
+  });
   // `takes as` is no time.
   const times: readonly SaidTime[] = said.filter(({ text }) => /\w{3}$|\d\s*[sh]$/i.test(text));
   return times.reduce<SaidTime | null>((most, it) => (it.ms > (most?.ms ?? 0) ? it : most), null);

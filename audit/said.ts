@@ -16,6 +16,8 @@ export interface Said {
   readonly ifNew: boolean;
   /** It looks at what the key has before it acts. */
   readonly compares: boolean;
+  /** A script that stores another value than the one that has to be there. */
+  readonly replaces?: boolean;
   /** It went out in one MULTI with others. */
   readonly inMulti?: boolean;
   readonly node: number;
@@ -131,6 +133,7 @@ export function readCommand(words: readonly string[], meaning: Meaning, node: nu
     endsByValue: byValue !== null,
     ifNew: ifNew || (isScript && meaning.operation === 'acquire' && (meaning.script?.setsNew ?? false)),
     compares: isConditional || (isScript && (meaning.script?.reads ?? true)),
+    ...(meaning.replaces === true ? { replaces: true } : {}),
     node,
     atMs,
     words,

@@ -31,10 +31,14 @@ export function namedByStatement(path: string, told: readonly unknown[]): string
   return `${path.replace(/[^.]*$/, '')}${verb}`;
 }
 
+/** What gives one record or nothing: `oneOrNone`, `maybeOne`, `queryOne`, `get`. */
+const GIVES_ONE = /(?:^|\.)(?:get|(?:maybe|query|fetch|find|execute)?_?One\w*)$/i;
+
 /** What a statement gives that reads and finds nothing, in the forms of several clients; `undefined` for every other call. */
 export function nothingOf(path: string, told: readonly unknown[]): unknown {
   const text = ANY.test(path) ? statementIn(told) : null;
   if (text === null || !READS.test(text) || CHANGES.test(text)) return undefined;
+  if (GIVES_ONE.test(path)) return null;
   return Object.assign(Array.isArray(told[0]) ? [] : [[]], { rows: [], rowCount: 0 });
 }
 

@@ -13,7 +13,7 @@ describe('two tasks of one process', () => {
   it('share a token where an object keeps it', async () => {
     const { findings } = await audited('service-token.ts', 4);
     expect(findings.map(({ id }) => id)).toEqual(['shared-state']);
-    expect(findings[0]?.sentence).toContain('a second one, for another resource, replaces that of the first');
+    expect(findings[0]?.sentence).toContain('a second one, for another resource, overwrites that of the first');
   });
 
   it('are let in both where a process counts how often it has entered', async () => {

@@ -157,7 +157,9 @@ export class Trial {
       for (const it of this.owed.get(said.node) ?? []) it.isTakenBack ||= it.offer === this.offer;
     }
     if (said.operation === 'extend') {
-      this.isOwnExtension = said.words.includes(this.key ?? '');
+      // What stores another value for another time stores a result, and no lock.
+      const isResult = said.replaces === true && said.ttlMs !== this.ttlMs;
+      this.isOwnExtension = said.words.includes(this.key ?? '') && !isResult;
       // A leader that campaigns in each round by one command begins a new term, and revives no old one.
       this.asksAgain = this.acquiredBy.includes(String(said.words));
     }

@@ -50,6 +50,7 @@ import { sharesWatch } from './shared-watch.js';
 import { LOOKS_BEFORE, STALE_READ } from './shown-defects.js';
 import { withStored } from './stored.js';
 import { isTaker } from './surface.js';
+import { CAMPAIGNS } from './terms.js';
 import { FIRST_TTL_MS } from './units.js';
 
 /** A lock, as one way to use it shows it. */
@@ -326,8 +327,11 @@ async function firstLook(bench: Bench, hosts: Hosts, how: Understood, passes: bo
 
 /** Uses the lock once; where it sets no key, what adds one to those who have a key may be what acquires. */
 async function firstUse(bench: Bench, hosts: Hosts, how: Understood, needed: number): Promise<Attempt | null> {
-  const attempt = await oneUse(bench, hosts, how, needed);
-  const { use } = how.plan;
+  const once = await oneUse(bench, hosts, how, needed);
+  const { use, take } = how.plan;
+  // A timer may ask for the first time when its interval is over.
+  const asksLater = use === 'pair' && CAMPAIGNS.test(take) && once !== null && !setsKey(once);
+  const attempt = asksLater ? await oneUse(bench, hosts, how, needed, CAMPAIGN_MS) : once;
   const { wire } = bench;
   if (wire.counts || attempt === null || setsKey(attempt) || (use !== 'with' && use !== 'pair')) return attempt;
   if (attempt.trial?.sent.some(isAdded) !== true) return attempt;
@@ -338,16 +342,22 @@ async function firstUse(bench: Bench, hosts: Hosts, how: Understood, needed: num
   return attempt;
 }
 
+/** For how long one that campaigns is left to it, ms: it may ask no earlier than when its interval is over. */
+const CAMPAIGN_MS = 12_000;
+
 /** When it is used first, ms. */
 const FIRST_MS = 10;
 
 /** Uses the lock once; where nothing that it gives is a lock, what it gives nothing for may be. */
-async function oneUse(bench: Bench, hosts: Hosts, how: Understood, needed: number): Promise<Attempt | null> {
-  const schedule = calm(
-    needed === 1 && how.nodes > 1 ? hosts.most : needed,
-    [[use(FIRST_MS, FIRST_TTL_MS, FIRST_HOLD_MS)]],
-    60_000_000,
-  );
+async function oneUse(
+  bench: Bench,
+  hosts: Hosts,
+  how: Understood,
+  needed: number,
+  holdMs: number = FIRST_HOLD_MS,
+): Promise<Attempt | null> {
+  const nodes = needed === 1 && how.nodes > 1 ? hosts.most : needed;
+  const schedule = calm(nodes, [[use(FIRST_MS, FIRST_TTL_MS, holdMs)]], 60_000_000);
   bench.wire.neededAtFirst = needed === 1 ? 1 : null;
   try {
     const [attempt] = await rehearse(bench, hosts, how, schedule, { looks: true });

@@ -100,8 +100,11 @@ export async function untoldOf(subject: Runnable, loops: boolean): Promise<Untol
   };
   const ttlMs = how.fixedTtlMs;
   if (ignoresRefusal || renewsAny !== null) return none;
-  if (how.plan.use !== 'handler' || ttlMs === null || refusesLate(bench) || (loops && !how.releases)) return none;
+  const isScript = how.plan.use === 'script';
+  if (how.plan.use !== 'handler' && !(isScript && loops)) return none;
+  if (ttlMs === null || refusesLate(bench) || (loops && !how.releases && !isScript)) return none;
   if (loops && (await leadsOn(subject, ttlMs))) return { ...none, leadsOn: true };
+  if (isScript) return none;
   // What is told to stop by its caller is not, for so long.
   const holdMs = loops ? 2 * STEP_TTLS * ttlMs : 1;
   const kept = await worked(subject, ttlMs, 'none', { holdMs });

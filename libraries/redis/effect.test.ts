@@ -176,3 +176,17 @@ test('a hash may stay when a lock in it is released, by its token', () => {
   expect(after(del)).toEqual({ operation: 'release', keys: ['a'], value: 'f00', ttlMs: 0 });
   expect(after("return redis.call('hget', KEYS[1], 'token') == ARGV[1]")).toBeNull();
 });
+
+test('an extension that stores another value says so, and one that stores the same does not', () => {
+  const finish = `local now = redis.call('get', KEYS[1])
+if now == false or now == ARGV[1] then redis.call('set', KEYS[1], ARGV[2], 'px', ARGV[3]) return 1 end return 0`;
+  const [given, own] = [
+    ['1', 'a', 'f00', 'done', '900'],
+    ['1', 'a', 'f00', 'f00', '900'],
+  ];
+  const after = { isAcquiring: false, acquiredBy: ['SET', 'a', 'f00', 'NX', 'PX', '100'] };
+  for (const sender of [HOLDING, after]) {
+    expect(new Effects().ofScript(finish, given, sender)).toMatchObject({ operation: 'extend', replaces: true });
+    expect(new Effects().ofScript(finish, own, sender)).not.toHaveProperty('replaces');
+  }
+});

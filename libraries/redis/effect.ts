@@ -17,6 +17,8 @@ export interface Effect {
   readonly ttlMs: number;
   /** It answers 0, or nothing, where it acquires, and something else where it does not. */
   readonly isInverted?: boolean;
+  /** It stores another value than the one that has to be there. */
+  readonly replaces?: boolean;
 }
 
 /** What carries out Lua: a script by its text, or a function by its name. */
@@ -255,8 +257,9 @@ export class Effects {
       const gone = keys.filter((it) => !after.has(toBytes(it)));
       if (gone.length > 0 && entry.value !== toBytes(value))
         return { operation: 'release', ...of, keys: gone, ttlMs: 0 };
-      if (entry.expiresAt !== LONG_MS)
-        return { operation: 'extend', ...of, ttlMs: entry.expiresAt === NEVER ? 0 : entry.expiresAt };
+      const ttlMs = entry.expiresAt === NEVER ? 0 : entry.expiresAt;
+      const replaces = entry.value === toBytes(value) ? {} : { replaces: true };
+      if (entry.expiresAt !== LONG_MS) return { operation: 'extend', ...of, ttlMs, ...replaces };
     }
     return null;
   }
@@ -317,7 +320,9 @@ export class Effects {
     const value = own.find((it) => Number.isNaN(Number(it))) ?? own[0] ?? null;
     const endMs = endNow(first);
     if (endMs === null) return { operation: 'release', keys, value, ttlMs: 0 };
-    return { operation: 'extend', keys, value, ttlMs: endMs === NEVER ? 0 : endMs - 1 };
+    const now = keyspace.find(first.key)?.value;
+    const replaces = typeof now === 'string' && fromBytes(now) !== first.texts[0] ? { replaces: true } : {};
+    return { operation: 'extend', keys, value, ttlMs: endMs === NEVER ? 0 : endMs - 1, ...replaces };
   }
 
   /** Carries it out where these keys have this value, and gives the keys that are there then. */

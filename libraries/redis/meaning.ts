@@ -10,6 +10,8 @@ export interface Meaning {
   readonly ttlMs: number;
   /** It answers 0, or nothing, where it does what it is for. */
   readonly isInverted?: boolean;
+  /** It stores another value than the one that has to be there. */
+  readonly replaces?: boolean;
   /** What a script does, if it is one: reads keys before it acts on them, sets them, only where there are none, lets them expire. */
   readonly script?: {
     readonly reads: boolean;

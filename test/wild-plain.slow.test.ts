@@ -1,0 +1,43 @@
+import { execFile } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { expect, it } from 'vitest';
+import { layOut } from '../scenarios/json-layout.js';
+
+/*
+ * What plain use shows of each lock of `wild/`, without a search. A change of the audit that loses a finding, or condemns another lock,
+ * is seen here. `WILD=all` takes all sets, and with `vitest -u` writes what they show.
+ */
+
+const FOLDER = new URL('wild/', import.meta.url);
+const PLAIN_USE = fileURLToPath(new URL('plain-use.mjs', import.meta.url));
+
+/** One set in so many. */
+const STRIDE = 9;
+
+interface Listed {
+  readonly file: string;
+  readonly verdict: 'right' | 'wrong';
+}
+
+function locksOf(set: string): readonly Listed[] {
+  const text = readFileSync(new URL(`${set}/verdicts.json`, FOLDER), 'utf8');
+  const { locks } = JSON.parse(text) as { locks?: readonly Listed[] };
+  return Array.isArray(locks) ? locks : [];
+}
+
+const SETS = readdirSync(FOLDER, { withFileTypes: true })
+  .filter((it) => it.isDirectory() && it.name !== 'node_modules')
+  .map(({ name }) => name)
+  .filter((set) => readdirSync(new URL(set, FOLDER)).includes('verdicts.json') && locksOf(set).length > 0);
+
+const tried = process.env.WILD === 'all' ? SETS : SETS.filter((_, at) => at % STRIDE === 0);
+
+it.each(tried)('shows the same of the %s set of locks', async (set) => {
+  const locks = locksOf(set);
+  const files = locks.map(({ file }) => file).sort();
+  const folder = fileURLToPath(new URL(set, FOLDER));
+  const { stdout } = await promisify(execFile)(process.execPath, [PLAIN_USE, folder, ...files], { cwd: folder });
+  await expect(layOut(JSON.parse(stdout))).toMatchFileSnapshot(`wild/${set}/plain-use.json`);
+});
