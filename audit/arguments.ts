@@ -9,7 +9,7 @@ import { IS_BODY, partlyKnown } from './partly-known.js';
 import { makersOf } from './response.js';
 import { hasClient, isAddress, isId, isListType, namesResource, type Role, roleOf, saysTtl } from './roles.js';
 import { dutyIn, teller, tellsTerm } from './terms.js';
-import { unitIn } from './units.js';
+import { durationOf, IS_PERIOD, unitIn } from './units.js';
 import { calls, elements, QUIET, requiredValue, unknownValue } from './unknown.js';
 import { SECRET } from './uses.js';
 
@@ -134,6 +134,7 @@ function argumentFor(parameter: Parameter, given: Given, isRelease: boolean): un
     case 'ttl':
       if (given.isBare && isOptional) return undefined;
       if (given.worksItself && !saysTtl(name)) return 1;
+      if (/\bDuration$/.test(parameter.type)) return durationOf(given.ttlMs);
       return Math.max(1, Math.round(given.ttlMs / (unitIn(name) ?? parameter.unitMs ?? given.unitMs)));
     case 'permits':
       return 1;
@@ -177,9 +178,7 @@ function argumentFor(parameter: Parameter, given: Given, isRelease: boolean): un
     case 'logger':
       return parameter.isFunction && tellsTerm(name) ? teller(name, given.terms) : needed(QUIET);
     case 'delay':
-      return needed(
-        /^(?:every|period|interval(?:ms|s|seconds)?$)/i.test(name) ? PERIOD_MS / (unitIn(name) ?? 1) : SETTINGS.delay,
-      );
+      return needed(IS_PERIOD.test(name) ? PERIOD_MS / (unitIn(name) ?? 1) : SETTINGS.delay);
     default:
       return role in SETTINGS ? needed(SETTINGS[role as keyof typeof SETTINGS]) : serverFor(role, parameter, given);
   }

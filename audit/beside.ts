@@ -4,7 +4,7 @@ import type { Defect } from './defect.js';
 import { looksAtForm } from './forms.js';
 import { givesUp, goesOnGivenUp } from './given-up.js';
 import { staleStore } from './handed-store.js';
-import { keptOnReturn, sentWhileHeld } from './leavings.js';
+import { keptOnReturn, losesFailed, sentWhileHeld } from './leavings.js';
 import type { Bench } from './load.js';
 import { keepsSome, oppositeCalls } from './opposite.js';
 import { ofTransfer } from './pairs.js';
@@ -65,11 +65,24 @@ export async function functionDefects(subject: Runnable, plans: readonly Plan[])
     found.push({ ...defect, where: whereOf(subject.bench.program, plan) });
     break;
   }
+  if (used.use === 'pair' && nodes === 1 && !subject.how.releases) found.push(...(await lostByUsers(subject, plans)));
   for (const plan of nodes === 1 ? functionsIn(handed, used) : []) {
     const stale = await staleRead(await withData(subject, plan), plan);
     if (stale !== null) found.push({ ...stale, where: whereOf(subject.bench.program, plan) });
   }
   return found;
+}
+
+/** What the functions of a file lose that take a key which nobody deletes: a message whose work has failed. */
+async function lostByUsers(subject: Runnable, plans: readonly Plan[]): Promise<readonly Defect[]> {
+  const ttlMs = subject.how.fixedTtlMs ?? CALL_TTL_MS;
+  for (const plan of plans
+    .filter((it) => it.use === 'handler' && it.path[0]?.kind === 'export')
+    .slice(0, MOST_FUNCTIONS)) {
+    const [lost] = await losesFailed({ ...subject, how: { ...subject.how, plan }, ttlMs });
+    if (lost !== undefined) return [{ ...lost, where: whereOf(subject.bench.program, plan) }];
+  }
+  return [];
 }
 
 /** What is wrong with what calls of a function do, on whichever nodes its lock is. */

@@ -13,8 +13,16 @@ const DRAWN_LATE: Defect = {
   isShown: true,
 };
 
-/** What draws a fencing token after the work under a lock has ended, and never before. */
+/** Whether a lock has a function by which its token is drawn when it is asked for: `fence: () => redis.incr(…)`. */
+function drawsWhenAsked(lock: unknown): boolean {
+  if (typeof lock !== 'object' || lock === null) return false;
+  const draws = (it: unknown): boolean => typeof it === 'function' && /\bh?incr(?:by)?\(/i.test(String(it));
+  return Object.entries(lock).some(([name, it]) => /fenc|epoch|generation/i.test(name) && draws(it));
+}
+
+/** What draws a fencing token after the work under a lock has ended, or when it is asked for, and never before. */
 export function drawnLateDefects({ alone }: { readonly alone: Attempt }): Defect[] {
+  if (drawsWhenAsked(alone.held?.result)) return [DRAWN_LATE];
   const draws = alone.trial?.sent.filter(({ verb, key }) => /^h?incr(?:by)?$/.test(verb) && /fenc/i.test(key)) ?? [];
   return draws.length > 0 && draws.every(({ atMs }) => atMs >= alone.releasedMs) ? [DRAWN_LATE] : [];
 }

@@ -36,6 +36,8 @@ export interface Given {
   readonly unitMs: number;
   /** Makes an object of a class of the file, by its name; `undefined` where there is none. */
   readonly make?: (className: string) => unknown;
+  /** The same of one that has all methods that are called on something; `undefined` where there is none. */
+  readonly makeLike?: (handed: Parameter) => unknown;
   /** What a method is called on that a decorator has made of the work. */
   readonly instance?: (method: (...given: readonly unknown[]) => unknown) => object;
   /** What a function can do without is left to its defaults. */

@@ -7,7 +7,7 @@ export type Handed = 'called-back' | 'run' | 'kept' | null;
 
 /** What runs what it is handed, around which it does something: a transaction, a span, retries. */
 const RUNS =
-  /(?:^|\.)\$?(?:(?:run|do|execute|begin|start)?(?:in|with|within)?_?(?:transaction(?:al)?|tx|unitOfWork)|atomic(?:ally)?|(?:start(?:Active)?|with|in)?Span|trace|instrument|measure|timed?|retry|withRetr(?:y|ies)|(?:run|with|in)[A-Z]\w*|run|wrap)$/;
+  /(?:^|\.)\$?(?:(?:run|do|execute|begin|start)?(?:in|with|within)?_?(?:transaction(?:al)?|tx|unitOfWork)|begin|atomic(?:ally)?|(?:start(?:Active)?|with|in)?Span|trace|instrument|measure|timed?|retry|withRetr(?:y|ies)|(?:run|with|in)[A-Z]\w*|run|wrap)$/;
 
 /** What keeps what it is handed, and calls it for each request, job or event. */
 const KEEPS =

@@ -80,6 +80,8 @@ function partFor(field: Parameter, given: Given): unknown {
   const gives = /^(?:get|use|create)(\w+)$/.exec(name)?.[1];
   if (field.isFunction && gives !== undefined && roleOf({ ...NOTHING_READ, name: gives }) === 'client')
     return () => given.clients()[0];
+  const like = given.makeLike?.(field);
+  if (like !== undefined) return like;
   // Where nothing is asked of it, it may as well be missing.
   return field.fields.length > 0 ? unknownValue({}, 'a', name) : undefined;
 }

@@ -21,7 +21,7 @@ import {
   marksBefore,
 } from './shown-defects.js';
 import { holdsMessages } from './stored.js';
-import type { Runnable, Subject } from './subject.js';
+import type { Runnable, Subject, Timed } from './subject.js';
 import { CHANGES_DATA, markIn } from './touches.js';
 import type { Trial } from './trial.js';
 
@@ -163,7 +163,7 @@ const ACKNOWLEDGES = /(?:^|\.)(?:ack(?:nowledge)?|complete|commit|deleteMessage)
  * Whether a request whose work has failed is answered as failed, so that it is sent again, and is then taken for done: its key is still
  * there.
  */
-async function losesFailed(subject: Subject): Promise<readonly Defect[]> {
+export async function losesFailed(subject: Timed): Promise<readonly Defect[]> {
   const { bench, hosts, how, ttlMs } = subject;
   // What it reads of the request before is there.
   const takes = (): Promise<void> =>
@@ -210,7 +210,7 @@ function hasWorked({ calls, sent, key }: Trial, begun: readonly string[]): boole
 const TRIES_AGAIN = /\battempts\b["'`]?\s*:\s*(?:[2-9]|[1-9]\d+)\b/;
 
 /** Whether a function does the jobs of a queue that tries again what has failed. */
-function isRetried({ bench: { program }, how }: Subject): boolean {
+function isRetried({ bench: { program }, how }: Timed): boolean {
   const isOfKafka = program.sources.some(
     ({ imports, text }) => imports.includes('kafkajs') && /\beach(?:Message|Batch)\b/.test(text),
   );

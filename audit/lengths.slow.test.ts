@@ -117,3 +117,36 @@ it('finds a message that is put off for ever, as the lock of its failed work is 
   expect(findings).toEqual([expect.stringContaining('its heartbeat goes on extending it')]);
   expect(await idsOfModule(videos('clearInterval(timer);'))).toEqual([]);
 });
+
+/** A worker that asks a queue for messages as long as it runs, and pays all that is due for each. */
+const worker = (due: string): string => `
+import { DeleteMessageCommand, ReceiveMessageCommand, SQSClient } from '@aws-sdk/client-sqs';
+import { randomUUID } from 'node:crypto';
+import pg from 'pg';
+import { createClient } from 'redis';
+const sqs = new SQSClient({});
+const pool = new pg.Pool();
+const redis = createClient({ url: process.env.REDIS_URL });
+const UNLOCK = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+async function handle(message) {
+  const { merchant } = JSON.parse(message.Body);
+  const token = randomUUID();
+  if ((await redis.set('payout:' + merchant, token, { NX: true, EX: 30 })) !== 'OK') return;
+  try {
+    const { rows } = await pool.query('SELECT id FROM payouts WHERE merchant = $1 AND paid_at IS NULL', [merchant]);
+    for (const payout of ${due}) await fetch('https://bank/' + payout.id, { method: 'POST' });
+  } finally {
+    await redis.eval(UNLOCK, { keys: ['payout:' + merchant], arguments: [token] });
+  }
+  await sqs.send(new DeleteMessageCommand({ ReceiptHandle: message.ReceiptHandle }));
+}
+await redis.connect();
+while (true) {
+  const { Messages = [] } = await sqs.send(new ReceiveMessageCommand({ MaxNumberOfMessages: 5, WaitTimeSeconds: 20 }));
+  await Promise.all(Messages.map((it) => handle(it).catch(console.error)));
+}`;
+
+it('lets a worker wait for messages of which none comes any more, and goes through the list that it reads', async () => {
+  expect(await idsOfModule(worker('rows'))).toEqual(['work-outlasts-ttl']);
+  expect(await idsOfModule(worker('rows.slice(0, 5)'))).toEqual([]);
+});

@@ -27,11 +27,16 @@ export function hasLine({ bench }: Subject): boolean {
 /** The last process asks when all TTLs are over that a ticket may have, ms. */
 const LONG_MS = 86_400_000;
 
+/** A waiter stands in the line by then, ms. */
+const WAITED_MS = 250;
+
 /** Whether nobody gets the lock any longer when a process has died that waited for it. */
 export async function keepsPlace(subject: Subject): Promise<Defect | null> {
   const { ttlMs } = subject;
   const [first, waiter, last] = [use(10, ttlMs, 0.8 * ttlMs), use(ttlMs / 4, ttlMs, 1), use(LONG_MS, ttlMs, 1)];
-  const dies: Fault = { kind: 'client-crash', client: 'c2', atUs: Math.round(ttlMs * 500) };
+  // Before it gives up.
+  const diesMs = ttlMs / 4 + Math.min(ttlMs / 4, WAITED_MS);
+  const dies: Fault = { kind: 'client-crash', client: 'c2', atUs: Math.round(diesMs * 1_000) };
   const attempts = await plays(subject, [[first], [waiter], [last]], [dies]);
   if (useOf(attempts, 'c1') === undefined || useOf(attempts, 'c3') !== undefined) return null;
   const without = await plays(subject, [[first], [], [last]]);

@@ -76,7 +76,7 @@ export async function loadIn(bench: Bench, addresses: readonly NodeAddress[], is
   };
   const isOwn = (className: string): boolean => Object(own).constructor?.name === className;
   const make = (className: string): unknown => (isOwn(className) ? own : madeOf({ exports, shapes, given }, className));
-  const given = {
+  const given: Loaded['given'] = {
     clients: all,
     clientFor,
     urls,
@@ -85,6 +85,7 @@ export async function loadIn(bench: Bench, addresses: readonly NodeAddress[], is
     library: clients.library,
     redlock: () => clients.redlock(all()[0]),
     make,
+    makeLike: (handed: Parameter) => classFor([handed], { exports, shapes, given }),
     modes: shapes.modes,
     ...(appliesOwnDecorator(program) ? {} : { instance: (it: Callable) => instanceFor(it, atFirst(given)) }),
   };

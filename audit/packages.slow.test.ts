@@ -232,3 +232,15 @@ export async function mail(night: Static<typeof Night>): Promise<void> {
   expect(understood).toContain('@sinclair/typebox: not installed');
   expect(ids).toEqual([]);
 });
+
+it('imports no package that only a comment requires', async () => {
+  const text = `/** const { hold } = require('hold-redis'); */
+const { randomUUID } = require('node:crypto');
+const UNLOCK = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+exports.hold = async function hold(redis, key, ttlMs, work) {
+  const token = randomUUID();
+  if ((await redis.set(key, token, 'PX', ttlMs, 'NX')) !== 'OK') throw new Error('busy');
+  try { return await work(); } finally { await redis.eval(UNLOCK, 1, key, token); }
+};`;
+  expect((await audited(text, 0, 'lock.cjs')).ids).toEqual([]);
+});

@@ -13,15 +13,15 @@ import {
   saidToExceedTtl,
 } from './limit-defects.js';
 import { nameOfPlan, type Plan } from './plan.js';
-import { nowMs, OVER, once } from './played.js';
+import { nowMs, OVER, once, ttlOf } from './played.js';
 import { type Attempt, heldNow } from './rehearsal.js';
 import { retriesPastTtl } from './retries.js';
 import { longestSaid } from './said-times.js';
 import { IS_DONE, marksAsDone, RELEASES_BESIDE } from './shown-defects.js';
-import { statementIn } from './statements.js';
+import { isStatement } from './statements.js';
 import type { Runnable } from './subject.js';
 import { CHANGES_DATA, markIn } from './touches.js';
-import { aborted, signalsIn } from './unknown.js';
+import { aborted, calls, signalsIn } from './unknown.js';
 
 /** What a part of the work takes, and what one takes that goes on where another has failed, ms. */
 const PART_MS = 50;
@@ -118,7 +118,9 @@ async function inParts(
 /** So many elements has a list whose length nothing limits. */
 const MANY = 8;
 const LOOPS = /\bfor\s*(?:await\s*)?\(|\.forEach\(/;
-const LIMITS_LENGTH = /limit|batch|chunk|page|\bmax|\btake\b|\btop\b|\.slice\(/i;
+/** Not how often a command is tried, or how many messages are received at once. */
+const LIMITS_LENGTH =
+  /limit|batch|chunk|page|\bmax(?!Retr|NumberOfM|Attempt|Wait|Duration|Age|Delay)|\btake\b|\btop\b|\.slice\(/i;
 
 /** Whether its work goes through lists, and nothing limits their length. */
 function isUnbounded({ bench }: Runnable): boolean {
@@ -225,12 +227,15 @@ async function waitsPastTtl(subject: Runnable, plan: Plan): Promise<Defect | nul
 const MAX_DURATION = /\bexport const maxDuration\s*=\s*(\d+)/;
 const LOOKS_AT_TIME = /Date\.now\(\)|performance\.now\(\)|AbortSignal\.timeout|new AbortController/;
 
+function platformLimitS(texts: readonly string[]): number | null {
+  return texts.map((it) => Number(MAX_DURATION.exec(it)?.[1])).find((it) => it > 0) ?? null;
+}
+
 /** Whether a route goes through a list under its lock, and its platform lets it run for longer than the TTL. */
 async function runsPastTtl(subject: Runnable, plan: Plan): Promise<Defect | null> {
   const { texts } = subject.bench.program;
-  const [limitS] = texts.map((it) => Number(MAX_DURATION.exec(it)?.[1])).filter((it) => it > 0);
-  if (limitS === undefined || !texts.some((it) => LOOPS.test(it)) || texts.some((it) => LOOKS_AT_TIME.test(it)))
-    return null;
+  const limitS = platformLimitS(texts);
+  if (limitS === null || !texts.some((it) => LOOPS.test(it)) || texts.some((it) => LOOKS_AT_TIME.test(it))) return null;
   const { trial, held = null } = (await once(subject, plan, { elements: MANY })) ?? {};
   if (held === null || trial?.ttlMs == null || refusesLate(subject.bench)) return null;
   const isOver = limitS * 1000 > trial.ttlMs && !trial.sent.some(({ operation }) => operation === 'extend');
@@ -241,30 +246,38 @@ async function runsPastTtl(subject: Runnable, plan: Plan): Promise<Defect | null
 /** Who may hold a lock for longer than this has time for a list, ms. */
 const LISTS_MS = 120_000;
 
+/** What each call takes, of the TTL: a list of {@link MANY} takes more than two TTLs. */
+const EACH_SHARE = 0.3;
+
 /**
- * Whether a function calls something for each of a list, one after the other, and nothing limits the length of that, nor looks at the time.
- * What is one transaction of a database takes as long as that.
+ * Whether a function still calls something for an element of a list when its TTL has passed, one after the other, and nothing limits the
+ * length of that. What extends its lock, or looks at the time, does not. What is one transaction of a database takes as long as that.
  */
 async function goesThroughList(subject: Runnable, plan: Plan): Promise<Defect | null> {
   const { bench } = subject;
-  if (!isUnbounded(subject) || bench.program.texts.some((it) => LOOKS_AT_TIME.test(it)) || refusesLate(bench))
-    return null;
+  if (!isUnbounded(subject) || refusesLate(bench)) return null;
+  const ttlMs = await ttlOf(subject, plan);
+  const limitMs = (platformLimitS(bench.program.texts) ?? Number.POSITIVE_INFINITY) * 1000;
+  if (ttlMs > LISTS_MS || limitMs <= ttlMs) return null;
   const times = new Map<string, number>();
+  const isScript = plan.use === 'script';
+  let late = '';
   const heard = (given: readonly unknown[], call: string): void => {
-    if (heldNow(bench) === null || statementIn(given) !== null || !isHarmful(call, given)) return;
-    times.set(nameOfCall(call), (times.get(nameOfCall(call)) ?? 0) + 1);
+    const trial = heldNow(bench);
+    // What a file gets before it has the lock are the messages of its queue.
+    if (isScript) calls.elements = trial === null ? 1 : MANY;
+    if (trial === null || isStatement(given) || !isHarmful(call, given)) return;
+    const name = nameOfCall(call);
+    times.set(name, (times.get(name) ?? 0) + 1);
+    if (nowMs() > trial.grantedMs + OVER * ttlMs && (times.get(name) ?? 0) > 1) late ||= name;
   };
-  let [most, now] = [0, 0];
-  const takes = async (): Promise<void> => {
-    most = Math.max(most, ++now);
-    await new Promise((resolve) => setTimeout(resolve, 1));
-    now--;
-  };
-  const { trial, held = null } = (await once(subject, plan, { elements: MANY, heard, takes })) ?? {};
-  if (held === null || trial?.ttlMs == null || trial.ttlMs > LISTS_MS || !trial.isReleased || most > 1) return null;
-  const [name] = [...times].find(([, count]) => count >= MANY) ?? [];
+  const takes = (): Promise<void> =>
+    new Promise((resolve) => setTimeout(resolve, heldNow(bench) === null ? 0 : EACH_SHARE * ttlMs));
+  const ways = { elements: isScript ? 1 : MANY, heard, takes };
+  const { trial, held = null } = (await once(subject, plan, ways, 2 * MANY * EACH_SHARE * ttlMs)) ?? {};
+  if (held === null || late === '' || trial?.isReleased !== true) return null;
   const isExtended = trial.sent.some(({ operation }) => operation === 'extend');
-  return name === undefined || isExtended ? null : listExceedsTtl(nameOfPlan(plan), name, trial.ttlMs);
+  return (times.get(late) ?? 0) < MANY || isExtended ? null : listExceedsTtl(nameOfPlan(plan), late, ttlMs);
 }
 
 /** Programs that take minutes and more, by what they do: media, dumps, copies, builds, and changes of infrastructure. */

@@ -148,6 +148,10 @@ it('waits for the slot of a schedule, and stops that when the task is done', asy
   expect(said.understood).toContain('every (lock.ts:11) runs work under the lock');
   expect(said.ids).toEqual([]);
   await expect(saidOf(scheduled('mine = true;'))).resolves.toMatchObject({ ids: ['fails-open-on-error'] });
+  const checked = scheduled('return;').replaceAll('everyMs', 'periodMs');
+  const least = "if (!(periodMs >= 10_000)) throw new RangeError('at least 10 seconds');";
+  const said10 = await saidOf(checked.replace('let [timer, stopped]', `${least} let [timer, stopped]`));
+  expect(said10.ids).toEqual([]);
 });
 
 it.each([

@@ -29,6 +29,7 @@ import { argumentsIn } from './required.js';
 import { SCHEMAS, withPassing } from './schemas.js';
 import { readSource, type Shape, type SourceFile } from './shapes.js';
 import { signatureFor, withOneSignature } from './signatures.js';
+import { part, parts, syntaxOf, visit } from './syntax.js';
 import { takeTexts } from './texts.js';
 import { takingLists } from './utilities.js';
 
@@ -41,7 +42,7 @@ const AS_STANDARD =
 /** What it is compiled to where that fails. */
 const FAILED = /^exports\.__JITI_ERROR__ = .*"message":"([^"\\]*)/;
 
-const REQUESTS = /\b(?:jitiImport|require)\(\s*(["'])([^"'\n]+)\1\s*\)/g;
+const REQUIRES: ReadonlySet<unknown> = new Set(['jitiImport', 'require']);
 const MODULE_SYNTAX = /^\s*(?:import\b(?!\s*\()|export\b)/m;
 
 /** A file with all that it imports. Packages are loaded once; its author's files, and what keeps random bytes, once for each simulated process. */
@@ -109,7 +110,13 @@ export class Program {
       ts: !/\.[cm]?js$/.test(path),
       interopDefault: false,
     });
-    return [...new Set([...transformed.matchAll(REQUESTS)].map(([, , request = '']) => request))];
+    // Not those of comments, which may say how others require the file.
+    const requests = new Set<string>();
+    visit(syntaxOf(transformed, 'code.js'), (node) => {
+      const [request] = REQUIRES.has(part(node, 'callee')?.name) ? parts(node, 'arguments') : [];
+      if (request?.type === 'StringLiteral') requests.add(String(request.value));
+    });
+    return [...requests];
   }
 
   private compiled(path: string, source: SourceFile): Pick<OwnFile, 'evaluate' | 'awaits'> {

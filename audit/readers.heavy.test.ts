@@ -103,3 +103,46 @@ it.each([
   expect(found.understood).toContain('is for those who only read');
   expect(found.ids).toEqual(ids);
 });
+
+/** A reader adds itself to a set of which the writer counts those who are not over, and may look for the writer again. */
+const leased = (again: string): string => `import { randomUUID } from 'node:crypto';
+import { createClient } from 'redis';
+const DROP = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0";
+const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+export async function connect(url = process.env.REDIS_URL) {
+  const client = createClient({ url });
+  await client.connect();
+  return new RwLock(client);
+}
+export class RwLock {
+  constructor(client) { this.client = client; }
+  async read(name, fn) {
+    const token = randomUUID();
+    for (;;) {
+      while (await this.client.exists(name + ':w')) await sleep(30);
+      await this.client.zAdd(name + ':r', { score: Date.now() + 15_000, value: token });
+      ${again}
+    }
+    try { return await fn(AbortSignal.timeout(12_000)); } finally { await this.client.zRem(name + ':r', token); }
+  }
+  async write(name, fn) {
+    const token = randomUUID();
+    while ((await this.client.set(name + ':w', token, { NX: true, PX: 15_000 })) !== 'OK') await sleep(30);
+    try {
+      const until = Date.now() + 7_000;
+      while ((await this.client.zCount(name + ':r', Date.now(), '+inf')) > 0) {
+        if (Date.now() > until) throw new Error('readers do not leave');
+        await sleep(20);
+      }
+      return await fn(AbortSignal.timeout(5_000));
+    } finally { await this.client.eval(DROP, { keys: [name + ':w'], arguments: [token] }); }
+  }
+}`;
+
+it('finds a reader that adds itself to others after it has looked for a writer', async () => {
+  const once = await audited(leased('break;'), 0, 'lock.mjs');
+  expect(once.ids).toEqual(['reader-adds-late']);
+  expect(once.findings).toEqual([expect.stringContaining('(EXISTS, then ZADD)')]);
+  const again = "if (!(await this.client.exists(name + ':w'))) break; await this.client.zRem(name + ':r', token);";
+  expect((await audited(leased(again), 0, 'lock.mjs')).ids).toEqual([]);
+});

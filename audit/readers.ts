@@ -4,6 +4,7 @@ import type { Hosts } from './hosts.js';
 import type { Bench } from './load.js';
 import { plansFor, type Understood } from './plan.js';
 import { type Attempt, calm, delayed, REST_MS, rehearse, use } from './rehearsal.js';
+import { isAdded } from './said.js';
 
 /** What two who only read do to each other. */
 export interface TwoReaders {
@@ -78,8 +79,10 @@ async function addedLate(
   reader: Attempt | undefined,
   ttlMs: number,
 ): Promise<readonly [string, string] | null> {
-  const { trial, askedMs = Number.NaN } = reader ?? {};
-  const asked = trial?.sent.filter(({ key, atMs }) => key !== '' && atMs >= askedMs && atMs < trial.grantedMs) ?? [];
+  const { trial, askedMs = Number.NaN, acquiredMs = Number.NaN } = reader ?? {};
+  // What adds itself to others acquires no key.
+  const untilMs = trial?.isGranted === true ? trial.grantedMs : acquiredMs;
+  const asked = trial?.sent.filter(({ key, atMs }) => key !== '' && atMs >= askedMs && atMs < untilMs) ?? [];
   const [first, last] = asked.slice(-2);
   if (first === undefined || last === undefined || last.atMs <= first.atMs) return null;
   const lateMs = ttlMs / 4;
@@ -91,7 +94,7 @@ async function addedLate(
   const [writer, late] = [of('c1'), of('c2')];
   if (writer?.held == null || late?.held == null) return null;
   const isBoth = writer.acquiredMs < late.acquiredMs && late.acquiredMs < writer.releasedMs;
-  return isBoth && last.operation === 'acquire' ? [first.verb, last.verb] : null;
+  return isBoth && (last.operation === 'acquire' || isAdded(last)) ? [first.verb, last.verb] : null;
 }
 
 /** When the first reader of such a run asks, ms. */

@@ -78,7 +78,10 @@ const NAMES: readonly (readonly [Role, RegExp])[] = [
   ['logger', /^(?:log|logger|console|metrics|tracer|telemetry)$/i],
   ['permits', /^(?:max_?)?(?:permits?|slots?|concurren\w*|parallel\w*|holders|limit)$/i],
   ['retries', /retr(?:y|ies)(?:Count|Max|Limit)?$|attempts?$|^tries$|max(?:Retr|Attempt|Tr)/i],
-  ['delay', /(?:delay|interval|backoff|jitter|pollMs|every|sleep|margin|slack|headroom|grace|cushion)/i],
+  [
+    'delay',
+    /^period_?(?:ms|millis|s|sec(?:ond)?s?)$|(?:delay|interval|backoff|jitter|pollMs|every|sleep|margin|slack|headroom|grace|cushion)/i,
+  ],
   ['patience', /(?:node|server|redis|command|cmd|request|reply|response|call|op|connect|socket|network)_?timeout/i],
   ['patience', /(?:wait|acquireTimeout|acquisitionTimeout|deadline|patience|blockFor|maxWait|giveUp)/i],
   [

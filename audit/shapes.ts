@@ -137,8 +137,10 @@ class Reader {
     ) {
       const members = parts(part(node, 'body') ?? node, 'body');
       const made = members.find(({ kind }) => kind === 'constructor');
+      const shape = this.shapeOf(made ?? node, own, null);
       this.shapes.push({
-        ...this.shapeOf(made ?? node, own, null),
+        ...shape,
+        parameters: shape.parameters.map((it) => withCalled(it, this.textOf(node))),
         name: own,
         where: this.where(node),
         text: this.textOf(node),
@@ -320,6 +322,19 @@ function withoutCallbacks(parameters: readonly Parameter[]): readonly Parameter[
 
 /** Types may be made of themselves. */
 const MOST_DEPTH = 3;
+
+/** What a constructor keeps and its methods call is a function: `this.handle = handle`, and `this.handle(event)`. */
+function withCalled(parameter: Parameter, text: string): Parameter {
+  const { name, type, fields } = parameter;
+  const keeps = /^\w+$/.test(name) ? new RegExp(String.raw`\bthis\.(#?\w+)\s*=\s*${name}\s*[;\n]`) : null;
+  const [, kept] = keeps?.exec(text) ?? [];
+  const isCalled = type === '' && kept !== undefined && new RegExp(String.raw`\bthis\.${kept}\(`).test(text);
+  return {
+    ...parameter,
+    isFunction: parameter.isFunction || isCalled,
+    fields: fields.map((it) => withCalled(it, text)),
+  };
+}
 
 function isFunctionReturned(body: SyntaxNode | null): boolean {
   if (body === null || body.type !== 'BlockStatement') return body !== null && FUNCTIONS.includes(body.type);

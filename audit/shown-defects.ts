@@ -42,7 +42,7 @@ export const LOSES_FAILED: Defect = {
 export const LOSES_MESSAGE: Defect = {
   ...LOSES_FAILED,
   sentence:
-    'it keeps its key when the work of a message fails: when the message is delivered again, it is taken for a duplicate and acknowledged, and the work is never done',
+    'it keeps its key when the work of a message fails: when the message is redelivered, it is taken for a duplicate and acknowledged, and the work is never done',
 };
 
 /** A message is acknowledged though its lock is another's. */

@@ -31,6 +31,12 @@ export function namedByStatement(path: string, told: readonly unknown[]): string
   return `${path.replace(/[^.]*$/, '')}${verb}`;
 }
 
+/** Whether a call is handed a statement. */
+export function isStatement(told: readonly unknown[]): boolean {
+  const text = statementIn(told);
+  return text !== null && (CHANGES.test(text) || READS.test(text));
+}
+
 /** What gives one record or nothing: `oneOrNone`, `maybeOne`, `queryOne`, `get`. */
 const GIVES_ONE = /(?:^|\.)(?:get|(?:maybe|query|fetch|find|execute)?_?One\w*)$/i;
 

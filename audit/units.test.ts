@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { environmentFor } from './environment.js';
-import { namedAs, parameterSaid } from './units.js';
+import { durationOf, namedAs, parameterSaid } from './units.js';
 
 const as = (text: string, value: number): string | null => {
   const named = namedAs([{ text }], value);
@@ -38,4 +38,12 @@ it('takes a unit from the text of a parameter, and not from its type', () => {
     '/**\n * @param {{ ttl?: number, lockMs?: number }} [options] the ttl in seconds\n * @param {number} waitMs in seconds\n */\n';
   expect(parameterSaid(before, 'lockMs')).toBeNull();
   expect(parameterSaid(before, 'waitMs')).toBe(1_000);
+});
+
+it('makes durations as the libraries for times have them', () => {
+  const it = durationOf(90_000) as Record<'asSeconds' | 'toMillis' | 'valueOf', () => number> & {
+    as(unit: string): number;
+  };
+  expect([it.asSeconds(), it.toMillis(), it.valueOf()]).toEqual([90, 90_000, 90_000]);
+  expect([it.as('minutes'), it.as('ms'), it.as('s')]).toEqual([1.5, 90_000, 90]);
 });

@@ -1,6 +1,18 @@
 /** What a lock is asked for at first: a TTL that nobody is likely to have written down, ms. */
 export const FIRST_TTL_MS = 7_000;
 
+/** From one slot of a schedule to the next, by its name. */
+export const IS_PERIOD: RegExp = /^(?:every|(?:period|interval)(?:ms|s|seconds)?$)/i;
+
+/** A duration, as the libraries for times have it: `asMilliseconds` of dayjs and moment, `toMillis` of luxon. */
+export function durationOf(ms: number): object {
+  const units = Object.entries({ Milliseconds: 1, Seconds: 1_000, Minutes: 60_000 });
+  const as = (unit: string): number =>
+    ms / (units.find(([it]) => unit !== '' && it.toLowerCase().startsWith(unit.toLowerCase()))?.[1] ?? 1);
+  const named = Object.fromEntries(units.map(([it, each]) => [`as${it}`, () => ms / each]));
+  return { ...named, as, toMillis: () => ms, valueOf: () => ms };
+}
+
 /** How many ms a TTL of 1 means, by the name of what it is; `null` where that does not tell. */
 export function unitIn(name: string): number | null {
   if (/ms$|milli|^px$/i.test(name)) return 1;

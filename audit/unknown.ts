@@ -3,6 +3,7 @@ import { decorates, noteInjected } from './classes.js';
 import { formFor } from './forms.js';
 import { becomesOf, firstOf, handlerIn, keep, listens } from './handed-functions.js';
 import { noteHooks } from './hooks.js';
+import { leftOf } from './nothing-left.js';
 import type { Parameter } from './parameter.js';
 import type { CheckedType } from './required.js';
 import { settingAt, settingIn } from './service-settings.js';
@@ -141,9 +142,8 @@ export function unknownValue(
     const same = now === number && about === text ? made : unknownValue(known, about, path, typed, now);
     const nothing = nothingOf(path, told);
     const isNothing = (LOOKS_FOR.test(path) || nothing !== undefined) && findsNothing();
-    const given = isNothing
-      ? nothing
-      : resultOf(path, plainOf(type, text, now) ?? (isList(type) ? elements(text, now) : same));
+    const usual = plainOf(type, text, now) ?? (isList(type) ? elements(text, now) : same);
+    const given = isNothing ? nothing : leftOf(named, usual, MOST_CALLS * calls.elements);
     if (!isNothing && given === null) return null;
     if (handed !== undefined && becomes === 'called-back') {
       const taken = calls.takes?.() ?? Promise.resolve();
@@ -310,34 +310,6 @@ function isList(type: string): boolean {
     type,
   );
 }
-
-/** By acquisition, and by the name of a function: how often that was called. */
-const COUNTS = new WeakMap<object, Map<string, number>>();
-
-/**
- * What a call returns: `made`, after too many calls 0 for a number, else an empty list, and then `null`. A loop until nothing is left ends
- * at one of them; one that does not await it (`while (term.isCurrent())`), at `null`.
- */
-function resultOf(path: string, made: unknown): unknown {
-  // What is called as a file is loaded, or something is made, is so without an acquisition.
-  const task = current.owner?.task ?? current.owner;
-  if (task === null) return made;
-  const counts = COUNTS.get(task) ?? new Map<string, number>();
-  COUNTS.set(task, counts);
-  const times = (counts.get(path) ?? 0) + 1;
-  counts.set(path, times);
-  const rounds = times / (MOST_CALLS * calls.elements);
-  if (rounds <= 1) return made;
-  return typeof made === 'number' ? 0 : rounds <= 2 ? EMPTY : null;
-}
-
-/** Nothing is left: a list without elements, of which more can be asked, as of a query that is being made. */
-const EMPTY: readonly unknown[] = new Proxy([], {
-  get: (list, name) => {
-    if (name in list || typeof name === 'symbol' || name === 'then') return Reflect.get(list, name) as unknown;
-    return name === 'rows' ? [] : IS_COUNT.test(name) ? 0 : () => EMPTY;
-  },
-});
 
 /** The abort signals among arguments, and in their properties `signal`. */
 export function signalsIn(given: readonly unknown[]): AbortSignal[] {

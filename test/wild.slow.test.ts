@@ -90,6 +90,8 @@ const SETS = [
   ['seventy-second', 20],
   ['seventy-third', 20],
   ['seventy-fourth', 20],
+  ['seventy-fifth', 20],
+  ['seventy-sixth', 20],
 ] as const;
 
 function locksOf(set: string): WildLock[] {

@@ -1,4 +1,4 @@
-import type { Operation } from '../../core/index.js';
+import type { Answer, Operation } from '../../core/index.js';
 import { type Entry, NEVER, type Reply, Server, Session } from '../../wire/index.js';
 import { fromBytes, toBytes } from './bytes.js';
 import { scoreOf, textsOf } from './collections.js';
@@ -214,7 +214,7 @@ export class Effects {
     const keyEndsAt = after.get(key)?.expiresAt ?? NEVER;
     const expiresAt = this.memberEnd(argv, key, value) ?? keyEndsAt;
     const isOfData = own.length === 0 && this.storesNext(argv, key) !== value;
-    const isInverted = answerOf(reply) === 'no' && answerOf(this.run(argv, keys.map(toBytes), OTHERS).reply) === 'yes';
+    const isInverted = answerOf(reply) === 'no' && this.answersOther(argv, keys, value) === 'yes';
     return {
       operation: 'acquire',
       keys,
@@ -222,6 +222,16 @@ export class Effects {
       ttlMs: expiresAt === NEVER ? 0 : expiresAt,
       ...(isInverted ? { isInverted } : {}),
     };
+  }
+
+  /** What it answers where another process has the keys: by a text in them, or by the same command with another value. */
+  private answersOther(argv: readonly string[], keys: readonly string[], value: string): Answer {
+    const answer = answerOf(this.run(argv, keys.map(toBytes), OTHERS).reply);
+    const own = toBytes(value);
+    if (answer === 'yes' || !argv.includes(own)) return answer;
+    const others = argv.map((it) => (it === own ? OTHERS : it));
+    this.run(others, [], '');
+    return answerOf(this.server.execute(argv, this.session));
   }
 
   /** What it stores in a key when that has gone, after what it has stored elsewhere; `null` where that is nothing. */
