@@ -13,7 +13,7 @@ const MEASURES =
 
 /** What answers a request, as one that was refused the key does, too, or says how far a job is. */
 const RESPONDS =
-  /(?:^|\.)(?:status|sendStatus|json|text|html|body|notFound|send|end|writeHead|header|set|setHeader|type|redirect|render|(?:update|report|set)?progress)(?: |$)/i;
+  /(?:^|\.)(?:status|sendStatus|json|text|html|body|notFound|send|end|writeHead|header|set|setHeader|type|redirect|render|(?:update|report|set)?progress|heartbeat)(?: |$)/i;
 
 /** Whether a call of this name, with what it was told, does more than look and respond. */
 export const isWork = (it: string): boolean =>

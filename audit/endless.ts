@@ -62,12 +62,13 @@ export async function pagesPastTtl(subject: Runnable, plan: Plan): Promise<Defec
     const afterMs = nowMs() - trial.grantedMs;
     if (afterMs > OVER * ttlMs && isHarmful(call, given)) lates.push({ name, atMs: nowMs(), afterMs });
   };
-  const takes = (): Promise<void> => later(SHARE * ttlMs);
+  // What comes before the lock is no work under it.
+  const takes = (): Promise<void> => (heldNow(bench) === null ? Promise.resolve() : later(SHARE * ttlMs));
   const forMs = 4 * MOST_CALLS * SHARE * ttlMs;
   const own = { ...subject, bench: { ...bench, finds: true } };
   const attempt = await withPages(2 * MOST_CALLS, () => once(own, plan, { heard, takes }, forMs));
   const { trial, held = null, leftMs = Number.NaN } = attempt ?? {};
   if (held === null || trial?.sent.some(({ operation }) => operation === 'extend') !== false) return null;
-  const late = lates.find(({ name, atMs }) => atMs <= leftMs && (times.get(name) ?? 0) > MOST_CALLS);
+  const late = lates.find(({ name, atMs }) => atMs <= leftMs && (times.get(name) ?? 0) >= MOST_CALLS);
   return trial.isReleased && late !== undefined ? goesOnUntilNothingIsLeft(nameOfPlan(plan), ttlMs, late) : null;
 }

@@ -190,7 +190,9 @@ export async function losesFailed(subject: Timed): Promise<readonly Defect[]> {
   // Its first step may only look.
   const isThrown = all[0]?.releaseError != null && isRoute(takerIn(how.plan));
   const isFailed = (failed.status ?? (isThrown ? FAILED : 0)) >= FAILED && other?.works.some(isWork) === true;
-  return isFailed && hasSucceeded(again) && !hasWorked(again, begun) ? [LOSES_FAILED] : [];
+  if (!isFailed || !hasSucceeded(again) || hasWorked(again, begun)) return [];
+  // A batch of messages says which have failed.
+  return [bench.program.texts.some((it) => it.includes('batchItemFailures')) ? LOSES_MESSAGE : LOSES_FAILED];
 }
 
 /** What it has called before it asked for its key: that it calls each time. */

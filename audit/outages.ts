@@ -19,7 +19,7 @@ export function troubleOf({ attempt, trouble }: Unreached): string {
   if (!isAsked) return 'it has no connection to Redis: nothing asks for the key';
   return trouble === 'dead'
     ? 'Redis cannot be reached or a command fails'
-    : 'Redis answers with an error, which it takes for a key that it has acquired';
+    : 'Redis answers with an error reply (as -LOADING or -READONLY), which it takes for a key that it has acquired';
 }
 
 /** What is seen of a lock while nodes are dead. */

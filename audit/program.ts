@@ -253,7 +253,11 @@ function requireOr(request: string, from: string, namespace: Exports): unknown {
   try {
     return createRequire(from)(request);
   } catch {
-    return namespace;
+    // What is not beside the file is one of this package's. The default export of a CommonJS package has all that it exports.
+    const whole = Object(namespace.default) as object;
+    return Object.keys(namespace).every((it) => /^(?:default|module\.exports|__esModule)$/.test(it) || it in whole)
+      ? whole
+      : namespace;
   }
 }
 

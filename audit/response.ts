@@ -14,6 +14,14 @@ export interface ResponseStub {
   status(): number | null;
 }
 
+/** The status that a returned object says: of a response, or of a batch of messages of which some have failed; `null` for none. */
+function statusIn(returned: unknown): number | null {
+  if (returned instanceof Response) return returned.status;
+  const { statusCode, batchItemFailures: failed } = Object(returned) as Readonly<Record<string, unknown>>;
+  if (Array.isArray(failed)) return failed.length > 0 ? 500 : 200;
+  return typeof statusCode === 'number' ? statusCode : null;
+}
+
 /** Notes by which status a handler answers: that of what it returns, or of what it has sent. */
 export function noteStatus(
   to: { status: number | null },
@@ -21,7 +29,7 @@ export function noteStatus(
   { status }: Pick<ResponseStub, 'status'>,
 ): void {
   const note = (returned: unknown): void => {
-    to.status = returned instanceof Response ? returned.status : status();
+    to.status = statusIn(returned) ?? status();
   };
   done.then(note, note);
 }

@@ -133,3 +133,137 @@ it('runs a transaction of postgres, which may add its record once', async () => 
   const again = `await tx\`update accounts set credits = credits + \${amount} where id = \${id}\`;`;
   expect(await idsOf(webhook(again))).toEqual(['fails-open-on-error']);
 });
+
+/** Each run of a job is for a slot of time; its mark stays. */
+const oncePerSlot = (key: string): string => `import { randomUUID } from 'node:crypto';
+import type { Redis } from 'ioredis';
+export function OncePerSlot({ name, everyMs }: { name: string; everyMs: number }) {
+  return function (_target: object, _property: string, descriptor: TypedPropertyDescriptor<(...args: any[]) => Promise<void>>) {
+    const original = descriptor.value!;
+    descriptor.value = async function (this: unknown, ...args: any[]): Promise<void> {
+      const { redis } = this as { redis: Redis };
+      const slot = Math.round(Date.now() / everyMs) * everyMs;
+      if ((await redis.set(${key}, randomUUID(), 'PX', 86_400_000, 'NX')) !== 'OK') return;
+      await original.apply(this, args);
+    };
+    return descriptor;
+  };
+}`;
+
+it('takes no call of a later period for one beside that of the last one', async () => {
+  expect(await idsOf(oncePerSlot("'cron:' + name + ':' + slot"))).toEqual([]);
+});
+
+/** Who reads and who writes is told by a text that one function of both is handed. */
+const gate = (writer: string): string => `import { randomUUID } from 'node:crypto';
+import type Redis from 'ioredis';
+const READ = "if redis.call('EXISTS', KEYS[1]) > 0 then return 0 end redis.call('HSET', KEYS[2], ARGV[1], 1) redis.call('PEXPIRE', KEYS[2], ARGV[2]) return 1";
+const WRITE = "if redis.call('EXISTS', ${writer}) > 0 then return 0 end redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) return 1";
+const UNREAD = "return redis.call('HDEL', KEYS[2], ARGV[1])";
+const UNWRITE = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0";
+export class Gate {
+  constructor(private readonly redis: Redis, private readonly name: string, private readonly leaseMs = 30_000) {}
+  exporting<T>(fn: (signal: AbortSignal) => Promise<T>): Promise<T> { return this.pass('read', fn); }
+  rebuilding<T>(fn: (signal: AbortSignal) => Promise<T>): Promise<T> { return this.pass('write', fn); }
+  private async pass<T>(mode: 'read' | 'write', fn: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const token = randomUUID();
+    const keys = [this.name + ':w', this.name + ':r'] as const;
+    while ((await this.redis.eval(mode === 'read' ? READ : WRITE, 2, ...keys, token, this.leaseMs)) !== 1)
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    try { return await fn(AbortSignal.timeout(this.leaseMs * 0.8)); }
+    finally { await this.redis.eval(mode === 'read' ? UNREAD : UNWRITE, 2, ...keys, token).catch(() => {}); }
+  }
+}`;
+
+it('knows who reads by the text that a function of both is handed', async () => {
+  const right = await audited(gate('KEYS[1], KEYS[2]'));
+  expect(right.understood).toContain('Gate.exporting is for those who only read');
+  expect(right.ids).toEqual([]);
+  expect(await idsOf(gate('KEYS[1]'))).toEqual(['writer-ignores-readers']);
+});
+
+/** A function of a cloud, that says of which messages the work has failed. */
+const points = (failed: string): string => `import Redis from 'ioredis';
+import { Pool } from 'pg';
+const redis = new Redis(process.env.REDIS_URL!);
+const pool = new Pool();
+export const handler = async (event: { Records: { messageId: string; body: string }[] }) => {
+  const batchItemFailures: { itemIdentifier: string }[] = [];
+  for (const { messageId, body } of event.Records) {
+    if ((await redis.set('seen:' + messageId, '1', 'EX', 345_600, 'NX')) !== 'OK') continue;
+    try {
+      const { customer, cents } = JSON.parse(body);
+      await pool.query('UPDATE accounts SET points = points + $2 WHERE customer = $1', [customer, cents]);
+    } catch {
+      ${failed}
+      batchItemFailures.push({ itemIdentifier: messageId });
+    }
+  }
+  return { batchItemFailures };
+};`;
+
+it('finds a message of a batch that is lost when its work fails', async () => {
+  expect(await idsOf(points(''))).toEqual(['kept-on-error']);
+  expect(await idsOf(points("await redis.del('seen:' + messageId);"))).not.toContain('kept-on-error');
+});
+
+/** A consumer of Kafka that asks its bank for one page after the other. */
+const sync = (looks: string): string => `const { Kafka } = require('kafkajs');
+const Redis = require('ioredis');
+const Redlock = require('redlock4');
+const bank = require('./bank-client');
+const db = require('../db');
+const redlock = new Redlock([new Redis(process.env.REDIS_URL)], { retryCount: 30, retryDelay: 300 });
+const consumer = new Kafka({ clientId: 'sync', brokers: process.env.KAFKA_BROKERS.split(',') }).consumer({ groupId: 'sync' });
+async function pages(account, heartbeat) {
+  const until = Date.now() + 3_000;
+  let after;
+  for (;;) {
+    const page = await bank.listTransactions(account, { after });
+    for (const it of page.items) await db.transactions.insert({ account, amount: it.amount });
+    await heartbeat();
+    after = page.cursor;
+    ${looks}
+    if (!page.hasMore) break;
+  }
+}
+async function main() {
+  await consumer.connect();
+  await consumer.subscribe({ topics: ['accounts'] });
+  await consumer.run({ eachMessage: async ({ message, heartbeat }) => {
+    const { account } = JSON.parse(message.value.toString());
+    const lock = await redlock.lock('sync:' + account, 5_000);
+    try { await pages(account, heartbeat); } finally { await lock.unlock().catch(() => {}); }
+  } });
+}
+main().catch(() => process.exit(1));`;
+
+it('finds a consumer that asks for pages as long as there are more', async () => {
+  const { ids, findings } = await audited(sync(''), 0, 'lock.cjs');
+  expect(ids).toEqual(['work-outlasts-ttl']);
+  expect(findings).toEqual([expect.stringContaining('transactions.insert')]);
+  expect((await audited(sync('if (Date.now() > until) break;'), 0, 'lock.cjs')).ids).toEqual([]);
+});
+
+/** A lock whose value says when it is over; a stale one is taken over. */
+const stale = (takesOver: string): string => `import { Redis } from 'ioredis';
+const redis = new Redis(process.env.REDIS_URL!);
+const UNLOCK = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+const SWAP = "if redis.call('get', KEYS[1]) == ARGV[1] then redis.call('set', KEYS[1], ARGV[2]) return 1 end return 0";
+const value = () => crypto.randomUUID() + '|' + (Date.now() + 120_000);
+export async function acquire(key: string): Promise<string | null> {
+  const mine = value();
+  if ((await redis.setnx(key, mine)) === 1) return mine;
+  const current = await redis.get(key);
+  if (current === null || Date.now() < Number(current.split('|')[1]) + 10_000) return null;
+  ${takesOver}
+}
+export async function release(key: string, held: string): Promise<void> {
+  await redis.eval(UNLOCK, 1, key, held);
+}`;
+
+it('finds a stale lock that two processes take over at once', async () => {
+  expect(await idsOf(stale('await redis.set(key, mine); return mine;'))).toContain('check-then-set');
+  const swaps = 'return (await redis.eval(SWAP, 1, key, current, mine)) === 1 ? mine : null;';
+  expect(await idsOf(stale(swaps))).toEqual([]);
+});

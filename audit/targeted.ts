@@ -19,6 +19,7 @@ import {
   UNHEEDED_XX,
 } from './shown-defects.js';
 import { plays, REPLY_MS, type Subject, useOf } from './subject.js';
+import { takenByTwo } from './takeover.js';
 import { isSameValue, touchesIn } from './touches.js';
 import type { Trial } from './trial.js';
 
@@ -33,6 +34,7 @@ export async function targetedDefects(subject: Subject): Promise<readonly Defect
     [used !== 'handler' && isSingle && !how.campaigns, () => keepsLateGrant(subject)],
     [used !== 'handler' && how.renews && isSingle, () => extendsUnheeded(subject)],
     [used !== 'handler' && isSingle && !how.campaigns && hasLine(subject), () => keepsPlace(subject)],
+    [isSingle && subject.alone.trial?.endsByValue === true, () => takenByTwo(subject)],
     [subject.bench.clients.givesNewLocks, () => Promise.resolve(extendsOldLock(subject))],
     [used === 'with' && how.releases && isSingle && hasContexts(subject), () => reenters(subject)],
     [used === 'with' && how.releases && isSingle, () => releasesHungUp(subject)],

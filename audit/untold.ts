@@ -6,7 +6,14 @@ import { withPages } from './endless.js';
 import { refusesLate } from './fences.js';
 import { isHarmful } from './late-safe.js';
 import { overtakenOf } from './leaders.js';
-import { GOES_ON, IGNORES_EXTENSION, IGNORES_REFUSAL, LEADS_TOO_LONG, STOPS_EXTENDING } from './loss-defects.js';
+import {
+  EXTENDS_OLD,
+  GOES_ON,
+  IGNORES_EXTENSION,
+  IGNORES_REFUSAL,
+  LEADS_TOO_LONG,
+  STOPS_EXTENDING,
+} from './loss-defects.js';
 import { type Attempt, calm, cutOff, heldNow, REST_MS, rehearse, releasedIn, use } from './rehearsal.js';
 import type { Said } from './said.js';
 import { locksRecords, transactionStepOf } from './statements.js';
@@ -72,7 +79,7 @@ export interface Untold {
   /** It goes on so because its extension is granted whosever the key is: the verb of that. */
   readonly extendsAny: string | null;
   /** It extends its lock for a while, and no longer, though its work goes on and nothing is in its way. */
-  readonly stopsExtending: boolean;
+  readonly stopsExtending: Defect | null;
   /** It sets its key again where that has expired, and goes on. */
   readonly revivesUntold: boolean;
   /** It goes on as the leader where it cannot extend its lock and another leads. */
@@ -93,7 +100,7 @@ export async function untoldOf(subject: Runnable, loops: boolean): Promise<Untol
     goesOnUntold: false,
     extendsInSteps: false,
     extendsAny: renewsAny,
-    stopsExtending: false,
+    stopsExtending: null,
     revivesUntold: false,
     leadsOn: false,
     ignoresRefusal,
@@ -114,7 +121,8 @@ export async function untoldOf(subject: Runnable, loops: boolean): Promise<Untol
       operation === 'extend' && key === own.trial?.key && atMs > own.trial.grantedMs + ttlMs / 20,
   );
   if (extension === undefined || own?.releaseError !== null) return none;
-  if (isLeftAlone(own, kept.step, ttlMs)) return { ...none, stopsExtending: true };
+  if (isLeftAlone(own, kept.step, ttlMs))
+    return { ...none, stopsExtending: bench.clients.givesNewLocks ? EXTENDS_OLD : STOPS_EXTENDING };
   if (!how.releases) return none;
   const goesOn = async (trouble: Trouble, at: number): Promise<boolean> => {
     // What is extended between the steps may have been lost where one takes long.
@@ -276,7 +284,7 @@ export function untoldDefects({
     [goesOnUntold, extendsInSteps ? IGNORES_EXTENSION : GOES_ON],
     [leadsOn, LEADS_TOO_LONG],
     [ignoresRefusal, IGNORES_REFUSAL],
-    [stopsExtending, STOPS_EXTENDING],
   ] as const;
-  return told.filter(([isSo]) => isSo).map(([, defect]) => defect);
+  const found = told.filter(([isSo]) => isSo).map(([, defect]) => defect);
+  return stopsExtending === null ? found : [...found, stopsExtending];
 }

@@ -92,6 +92,8 @@ const SETS = [
   ['seventy-fourth', 20],
   ['seventy-fifth', 20],
   ['seventy-sixth', 20],
+  ['seventy-seventh', 20],
+  ['seventy-eighth', 20],
 ] as const;
 
 function locksOf(set: string): WildLock[] {
