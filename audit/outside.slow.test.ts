@@ -66,16 +66,13 @@ try { ${starts} } finally { await redis.eval(UNLOCK, 1, key, token); }
 `;
 
 it.each([
-  [
-    'spawn',
-    "const [code] = await once(spawn('pg_dump', [database]), 'exit'); if (code !== 0) throw new Error('failed');",
-  ],
-  ['execFile', "const { stdout } = await run('pg_dump', [database]); if (stdout !== '') throw new Error(stdout);"],
+  ['spawn', "const [code] = await once(spawn('psql', [database]), 'exit'); if (code !== 0) throw new Error('failed');"],
+  ['execFile', "const { stdout } = await run('psql', [database]); if (stdout !== '') throw new Error(stdout);"],
   [
     'exec with a callback',
-    "await new Promise<void>((done, fail) => exec('pg_dump ' + database, (error) => (error ? fail(error) : done())));",
+    "await new Promise<void>((done, fail) => exec('psql ' + database, (error) => (error ? fail(error) : done())));",
   ],
-  ['spawnSync', "if (spawnSync('pg_dump', [database]).status !== 0) throw new Error('failed');"],
+  ['spawnSync', "if (spawnSync('psql', [database]).status !== 0) throw new Error('failed');"],
 ])('takes a program that is started by %s for work', async (_, starts) => {
   await expect(saidOf(dumping(starts, 'process.exit(75);'))).resolves.toMatchObject({
     understood: expect.stringContaining('its key is "dump:a"'),

@@ -183,7 +183,7 @@ const UNLOCK = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call(
 export function createJob({ redis, matches, scoring }) {
   return async function rebuild(season) {
     const token = String(Math.random());
-    if ((await redis.set('s:' + season, token, { NX: true, PX: 20_000 })) !== 'OK') return false;
+    if ((await redis.set('s:' + season, token, { NX: true, PX: 200_000 })) !== 'OK') return false;
     try {
       for await (const match of matches.since(season)) ${work};
       return true;

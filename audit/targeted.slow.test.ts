@@ -64,7 +64,7 @@ export async function settle(bank, store, merchant) {
   if ((await redis.set(key, token, 'PX', 30000, 'NX')) !== 'OK') throw new Error('busy');
   try {
     const pay = async (charge) => { if (charge.settled) return; await bank.transfer(charge); await store.mark(charge); };
-    const charges = await store.openCharges(merchant);
+    const charges = (await store.openCharges(merchant)).slice(0, 5);
     ${done}
   } finally {
     await unlock(key, token);
