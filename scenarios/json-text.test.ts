@@ -6,6 +6,7 @@ test.each([
   ['{ "a": 1', 1, 9, true],
   ['{ "a": "unfin', 1, 14, true],
   ['{ "a": "back\\', 1, 14, true],
+  ['{ "a": "back\\u00', 1, 17, true],
   ['{ "a": tr', 1, 10, true],
   ['{ "a": 1,\n  ', 2, 3, true],
   ['[', 1, 2, true],
@@ -20,6 +21,7 @@ test.each([
   ['[1] // done', 1, 5, false],
   ['[1}', 1, 3, false],
   ['{ "a": "line\nbreak" }', 1, 8, false],
+  ['{ "a\\#\\": 1 }', 1, 3, false],
   ['hello', 1, 1, false],
 ])('%j', (text, line, column, ended) => {
   expect(() => JSON.parse(text)).toThrow();

@@ -6,10 +6,11 @@ interface JsonFault {
 }
 
 const SPACE = /[ \t\n\r]*/y;
-const STRING = /"(?:[^"\\\p{Cc}]|[\x7f-\x9f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"/uy;
+const IN_STRING = /(?:[^"\\\p{Cc}]|[\x7f-\x9f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*/u.source;
+const STRING = new RegExp(`"${IN_STRING}"`, 'uy');
 const SCALAR = /(?:-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null)(?![\w.+-])/y;
-/** A string or a word that nothing follows. */
-const CUT_OFF = /(?:"(?:[^"\\\n]|\\.)*\\?|[\w.+-]+)$/y;
+/** The beginning of a string, or a word, that nothing follows. */
+const CUT_OFF = new RegExp(String.raw`(?:"${IN_STRING}(?:\\(?:u[0-9a-fA-F]{0,3})?)?|[\w.+-]+)$`, 'uy');
 
 /** What may come next. */
 type Expected = 'value' | 'value or ]' | 'key' | 'key or }' | ':' | 'separator';
