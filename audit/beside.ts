@@ -52,7 +52,8 @@ export async function functionDefects(subject: Runnable, plans: readonly Plan[])
   // What looks like work that it is handed may be a part of its own.
   const handed = plans.filter(({ use }) => use === 'with').map((it): Plan => ({ ...it, use: 'handler' }));
   const named = twoNames(subject.bench.program.texts);
-  const kept = used.use === 'pair' && nodes === 1 ? await keepsSome(subject, used) : null;
+  const isPair = used.use === 'pair' && nodes === 1;
+  const kept = isPair ? await keepsSome(subject, used) : null;
   const found = [
     ...(nodes === 1 && functions.length > 1 ? await lostChanges(subject, functions) : []),
     ...(named === null ? [] : [named]),
@@ -65,7 +66,7 @@ export async function functionDefects(subject: Runnable, plans: readonly Plan[])
     found.push({ ...defect, where: whereOf(subject.bench.program, plan) });
     break;
   }
-  if (used.use === 'pair' && nodes === 1 && !subject.how.releases) found.push(...(await lostByUsers(subject, plans)));
+  if (isPair && !subject.how.releases) found.push(...(await lostByUsers(subject, plans)));
   for (const plan of nodes === 1 ? functionsIn(handed, used) : []) {
     const stale = await staleRead(await withData(subject, plan), plan);
     if (stale !== null) found.push({ ...stale, where: whereOf(subject.bench.program, plan) });
@@ -76,9 +77,8 @@ export async function functionDefects(subject: Runnable, plans: readonly Plan[])
 /** What the functions of a file lose that take a key which nobody deletes: a message whose work has failed. */
 async function lostByUsers(subject: Runnable, plans: readonly Plan[]): Promise<readonly Defect[]> {
   const ttlMs = subject.how.fixedTtlMs ?? CALL_TTL_MS;
-  for (const plan of plans
-    .filter((it) => it.use === 'handler' && it.path[0]?.kind === 'export')
-    .slice(0, MOST_FUNCTIONS)) {
+  const users = plans.filter(({ use, path }) => use === 'handler' && path[0]?.kind === 'export');
+  for (const plan of users.slice(0, MOST_FUNCTIONS)) {
     const [lost] = await losesFailed({ ...subject, how: { ...subject.how, plan }, ttlMs });
     if (lost !== undefined) return [{ ...lost, where: whereOf(subject.bench.program, plan) }];
   }

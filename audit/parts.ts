@@ -1,9 +1,8 @@
 import { isWork, nameOfCall } from './called.js';
 import type { Defect } from './defect.js';
-import { pagesPastTtl } from './endless.js';
+import { pagesPastTtl, repeatedPast } from './endless.js';
 import { refusesLate } from './fences.js';
 import { goesOnGivenUp, limitsOfCalls } from './given-up.js';
-import { isHarmful } from './late-safe.js';
 import {
   limitExceedsTtl,
   limitsExceedTtl,
@@ -251,7 +250,7 @@ const EACH_SHARE = 0.3;
 
 /**
  * Whether a function still calls something for an element of a list when its TTL has passed, one after the other, and nothing limits the
- * length of that. What extends its lock, or looks at the time, does not. What is one transaction of a database takes as long as that.
+ * length of that. What is one transaction of a database takes as long as that.
  */
 async function goesThroughList(subject: Runnable, plan: Plan): Promise<Defect | null> {
   const { bench } = subject;
@@ -259,25 +258,16 @@ async function goesThroughList(subject: Runnable, plan: Plan): Promise<Defect | 
   const ttlMs = await ttlOf(subject, plan);
   const limitMs = (platformLimitS(bench.program.texts) ?? Number.POSITIVE_INFINITY) * 1000;
   if (ttlMs > LISTS_MS || limitMs <= ttlMs) return null;
-  const times = new Map<string, number>();
   const isScript = plan.use === 'script';
-  let late = '';
-  const heard = (given: readonly unknown[], call: string): void => {
-    const trial = heldNow(bench);
+  const late = await repeatedPast(subject, plan, ttlMs, {
+    share: EACH_SHARE,
+    forMs: 2 * MANY * EACH_SHARE * ttlMs,
+    least: MANY,
+    leavesOut: isStatement,
     // What a file gets before it has the lock are the messages of its queue.
-    if (isScript) calls.elements = trial === null ? 1 : MANY;
-    if (trial === null || isStatement(given) || !isHarmful(call, given)) return;
-    const name = nameOfCall(call);
-    times.set(name, (times.get(name) ?? 0) + 1);
-    if (nowMs() > trial.grantedMs + OVER * ttlMs && (times.get(name) ?? 0) > 1) late ||= name;
-  };
-  const takes = (): Promise<void> =>
-    new Promise((resolve) => setTimeout(resolve, heldNow(bench) === null ? 0 : EACH_SHARE * ttlMs));
-  const ways = { elements: isScript ? 1 : MANY, heard, takes };
-  const { trial, held = null } = (await once(subject, plan, ways, 2 * MANY * EACH_SHARE * ttlMs)) ?? {};
-  if (held === null || late === '' || trial?.isReleased !== true) return null;
-  const isExtended = trial.sent.some(({ operation }) => operation === 'extend');
-  return (times.get(late) ?? 0) < MANY || isExtended ? null : listExceedsTtl(nameOfPlan(plan), late, ttlMs);
+    ...(isScript ? { tell: (isHeld) => Object.assign(calls, { elements: isHeld ? MANY : 1 }) } : { elements: MANY }),
+  });
+  return late === null ? null : listExceedsTtl(nameOfPlan(plan), late.name, ttlMs);
 }
 
 /** Programs that take minutes and more, by what they do: media, dumps, copies, builds, and changes of infrastructure. */

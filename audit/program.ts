@@ -253,7 +253,7 @@ function requireOr(request: string, from: string, namespace: Exports): unknown {
   try {
     return createRequire(from)(request);
   } catch {
-    // What is not beside the file is one of this package's. The default export of a CommonJS package has all that it exports.
+    // It is not installed beside the file, and was imported from here. What a CommonJS package exports is its default export.
     const whole = Object(namespace.default) as object;
     return Object.keys(namespace).every((it) => /^(?:default|module\.exports|__esModule)$/.test(it) || it in whole)
       ? whole

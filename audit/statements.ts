@@ -37,8 +37,8 @@ export function isStatement(told: readonly unknown[]): boolean {
   return text !== null && (CHANGES.test(text) || READS.test(text));
 }
 
-/** What gives one record or nothing: `oneOrNone`, `maybeOne`, `queryOne`, `get`. */
-const GIVES_ONE = /(?:^|\.)(?:get|(?:maybe|query|fetch|find|execute)?_?One\w*)$/i;
+/** What is handed a statement and gives one record or nothing: `oneOrNone`, `queryOne`, `get`. */
+const GIVES_ONE = /(?:^|\.)(?:get|(?:query|execute)?one\w*)$/i;
 
 /** What a statement gives that reads and finds nothing, in the forms of several clients; `undefined` for every other call. */
 export function nothingOf(path: string, told: readonly unknown[]): unknown {

@@ -1,19 +1,19 @@
 import type { Fault } from '../scenarios/index.js';
 import type { Defect } from './defect.js';
 import { use } from './rehearsal.js';
+import { setsAnyway } from './said.js';
 import { plays, type Subject, useOf } from './subject.js';
 
-/** The lock of a process that has died, which says itself when it is over, is taken by two. */
-const TAKEN_BY_TWO: Defect = {
+/** The lock of a process that has died, whose value says when it is over, is taken over by two that look first. */
+const takenAfterLook = (looks: string, sets: string): Defect => ({
   id: 'check-then-set',
-  sentence:
-    'it takes over a stale lock by two commands (GET, then SET): that is not atomic, so that two processes that both find it stale both set the key, overwrite each other, and both hold the lock',
+  sentence: `it takes over a stale lock by two commands (${looks.toUpperCase()}, then ${sets.toUpperCase()}): that is not atomic, so that two processes that both find it stale both set the key, overwrite each other, and both hold the lock`,
   fix: 'let the key end by itself (SET key token NX PX ttl), or take it over in one script that compares the stale value',
   brings: ['belief', 'state'],
   property: 'mutual-exclusion',
   isShown: true,
   takes: 'overwritten',
-};
+});
 
 /** Two processes ask so many TTLs after the one that has died. */
 const STALE_TTLS = 2.5;
@@ -27,5 +27,10 @@ export async function takenByTwo(subject: Subject): Promise<Defect | null> {
   const [one, two] = [useOf(attempts, 'c2'), useOf(attempts, 'c3')];
   if (one === undefined || two === undefined) return null;
   const isAtOnce = one.acquiredMs < two.releasedMs && two.acquiredMs < one.releasedMs;
-  return isAtOnce ? TAKEN_BY_TWO : null;
+  const { sent = [], key } = one.trial ?? {};
+  const own = sent.filter((it) => it.key === key);
+  const at = own.findIndex(setsAnyway);
+  const looks = own[at - 1];
+  const sets = own[at];
+  return isAtOnce && looks !== undefined && sets !== undefined ? takenAfterLook(looks.verb, sets.verb) : null;
 }

@@ -327,16 +327,16 @@ async function firstLook(bench: Bench, hosts: Hosts, how: Understood, passes: bo
 
 /** Uses the lock once; where it sets no key, what adds one to those who have a key may be what acquires. */
 async function firstUse(bench: Bench, hosts: Hosts, how: Understood, needed: number): Promise<Attempt | null> {
-  const once = await oneUse(bench, hosts, how, needed);
+  const once = await oneUse(bench, hosts, how, { needed });
   const { use, take } = how.plan;
   // A timer may ask for the first time when its interval is over.
   const asksLater = use === 'pair' && CAMPAIGNS.test(take) && once !== null && !setsKey(once);
-  const attempt = asksLater ? await oneUse(bench, hosts, how, needed, CAMPAIGN_MS) : once;
+  const attempt = asksLater ? await oneUse(bench, hosts, how, { needed, holdMs: CAMPAIGN_MS }) : once;
   const { wire } = bench;
   if (wire.counts || attempt === null || setsKey(attempt) || (use !== 'with' && use !== 'pair')) return attempt;
   if (attempt.trial?.sent.some(isAdded) !== true) return attempt;
   wire.counts = true;
-  const counted = await oneUse(bench, hosts, how, needed);
+  const counted = await oneUse(bench, hosts, how, { needed });
   if (counted !== null && isTaken(counted) && releasesIn(counted)) return counted;
   wire.counts = false;
   return attempt;
@@ -353,8 +353,7 @@ async function oneUse(
   bench: Bench,
   hosts: Hosts,
   how: Understood,
-  needed: number,
-  holdMs: number = FIRST_HOLD_MS,
+  { needed, holdMs = FIRST_HOLD_MS }: { readonly needed: number; readonly holdMs?: number },
 ): Promise<Attempt | null> {
   const nodes = needed === 1 && how.nodes > 1 ? hosts.most : needed;
   const schedule = calm(nodes, [[use(FIRST_MS, FIRST_TTL_MS, holdMs)]], 60_000_000);

@@ -6,11 +6,9 @@ export const IS_PERIOD: RegExp = /^(?:every|(?:period|interval)(?:ms|s|seconds)?
 
 /** A duration, as the libraries for times have it: `asMilliseconds` of dayjs and moment, `toMillis` of luxon. */
 export function durationOf(ms: number): object {
-  const units = Object.entries({ Milliseconds: 1, Seconds: 1_000, Minutes: 60_000 });
-  const as = (unit: string): number =>
-    ms / (units.find(([it]) => unit !== '' && it.toLowerCase().startsWith(unit.toLowerCase()))?.[1] ?? 1);
-  const named = Object.fromEntries(units.map(([it, each]) => [`as${it}`, () => ms / each]));
-  return { ...named, as, toMillis: () => ms, valueOf: () => ms };
+  const as = (unit: string): number => ms / (/^(?:ms|milli)/i.test(unit) ? 1 : /^s/i.test(unit) ? 1_000 : 60_000);
+  const named = ['Milliseconds', 'Seconds', 'Minutes'].map((unit) => [`as${unit}`, () => as(unit)] as const);
+  return { ...Object.fromEntries(named), as, toMillis: () => ms, valueOf: () => ms };
 }
 
 /** How many ms a TTL of 1 means, by the name of what it is; `null` where that does not tell. */

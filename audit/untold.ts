@@ -78,7 +78,7 @@ export interface Untold {
   readonly extendsInSteps: boolean;
   /** It goes on so because its extension is granted whosever the key is: the verb of that. */
   readonly extendsAny: string | null;
-  /** It extends its lock for a while, and no longer, though its work goes on and nothing is in its way. */
+  /** What is wrong where it extends its lock for a while, and no longer, though its work goes on and nothing is in its way. */
   readonly stopsExtending: Defect | null;
   /** It sets its key again where that has expired, and goes on. */
   readonly revivesUntold: boolean;

@@ -1,9 +1,9 @@
 import { execFile } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
 import { layOut } from '../scenarios/json-layout.js';
+import { folderOf, locksOf, setsOfLocks } from './wild-locks.js';
 
 /*
  * What plain use shows of each lock of `wild/`, without a search. A change of the audit that loses a finding, or condemns another lock,
@@ -11,42 +11,30 @@ import { layOut } from '../scenarios/json-layout.js';
  * WILD=all npx vitest -u --run --project slow test/wild-plain.slow.test.ts
  */
 
-const FOLDER = new URL('wild/', import.meta.url);
 const PLAIN_USE = fileURLToPath(new URL('plain-use.mjs', import.meta.url));
 
 /** One set in so many. */
 const STRIDE = 9;
 
-interface Listed {
-  readonly file: string;
-  readonly verdict: 'right' | 'wrong';
-}
+const sets = setsOfLocks();
+const tried = process.env.WILD === 'all' ? sets : sets.filter((_, at) => at % STRIDE === 0);
 
-function locksOf(set: string): readonly Listed[] {
-  const text = readFileSync(new URL(`${set}/verdicts.json`, FOLDER), 'utf8');
-  const { locks } = JSON.parse(text) as { locks?: readonly Listed[] };
-  return Array.isArray(locks) ? locks : [];
-}
-
-const SETS = readdirSync(FOLDER, { withFileTypes: true })
-  .filter((it) => it.isDirectory() && it.name !== 'node_modules')
-  .map(({ name }) => name)
-  .filter((set) => readdirSync(new URL(set, FOLDER)).includes('verdicts.json') && locksOf(set).length > 0);
-
-const tried = process.env.WILD === 'all' ? SETS : SETS.filter((_, at) => at % STRIDE === 0);
+/** What a file shows: the names of its findings, or why it was not audited. */
+type Shown = Readonly<Record<string, readonly string[] | string>>;
 
 /** What these files of a set show, in a process of their own. */
-async function shown(folder: string, files: readonly string[]): Promise<object> {
+async function shown(folder: string, files: readonly string[]): Promise<Shown> {
   const { stdout } = await promisify(execFile)(process.execPath, [PLAIN_USE, folder, ...files], { cwd: folder });
-  return JSON.parse(stdout) as object;
+  return JSON.parse(stdout) as Shown;
 }
 
-it.each(tried)('shows the same of the %s set of locks', async (set) => {
-  const files = locksOf(set)
-    .map(({ file }) => file)
-    .sort();
-  const folder = fileURLToPath(new URL(set, FOLDER));
-  const half = Math.ceil(files.length / 2);
+it.each(tried)('shows the same of the %s set of locks, and condemns no right one', async (set) => {
+  const locks = locksOf(set);
+  const files = locks.map(({ file }) => file).sort();
+  const [folder, half] = [folderOf(set), Math.ceil(files.length / 2)];
   const found = await Promise.all([shown(folder, files.slice(0, half)), shown(folder, files.slice(half))]);
-  await expect(layOut(Object.assign({}, ...found))).toMatchFileSnapshot(`wild/${set}/plain-use.json`);
+  const all: Shown = Object.assign({}, ...found);
+  const right = locks.filter(({ verdict, open }) => verdict === 'right' && open === undefined);
+  expect(right.filter(({ file }) => Array.isArray(all[file]) && all[file].length > 0)).toEqual([]);
+  await expect(layOut(all)).toMatchFileSnapshot(`wild/${set}/plain-use.json`);
 });

@@ -1,23 +1,8 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
 import { describe, expect, it } from 'vitest';
 import { lockstep } from '../cli/testing/in-process.js';
-
-interface WildLock {
-  readonly file: string;
-  readonly verdict: 'right' | 'wrong';
-  readonly promise?: 'single' | 'redlock' | 'fenced' | 'guard';
-  /** The promise that its audit has to judge, as `--json` names it; any where this is left out. */
-  readonly judged?: string;
-  /** Of a wrong one: a sentence. */
-  readonly defect?: string;
-  /** Of a wrong one: patterns that any true text on its defect matches. */
-  readonly words?: readonly string[];
-  /** Why its audit does not come to this verdict yet. */
-  readonly open?: string;
-}
-
-const FOLDER = new URL('wild/', import.meta.url);
+import { folderOf, locksOf, type WildLock } from './wild-locks.js';
 
 /** The sets, with how many locks each has. */
 const SETS = [
@@ -96,11 +81,6 @@ const SETS = [
   ['seventy-eighth', 20],
 ] as const;
 
-function locksOf(set: string): WildLock[] {
-  const { locks } = JSON.parse(readFileSync(new URL(`${set}/verdicts.json`, FOLDER), 'utf8')) as { locks: WildLock[] };
-  return locks;
-}
-
 /** What a set has beside its locks: their verdicts, and what plain use shows of them. */
 const LISTS = ['verdicts.json', 'plain-use.json'];
 
@@ -123,7 +103,7 @@ const MOST_TOKENS = 1_500;
 
 /** In this process: an engine that is warm audits in half the time. */
 async function audit(path: string): Promise<{ readonly code: number; readonly text: string }> {
-  const { code, stdout, stderr } = await lockstep(['audit', `${FOLDER.pathname}${path}`, '--json', ...ARGUMENTS]);
+  const { code, stdout, stderr } = await lockstep(['audit', path, '--json', ...ARGUMENTS]);
   return { code, text: stdout + stderr };
 }
 
@@ -131,13 +111,13 @@ describe.each(SETS)('the %s set of locks as people write them', (set, count) => 
   const locks = locksOf(set);
 
   it('are all in the table', () => {
-    const files = readdirSync(new URL(`${set}/`, FOLDER)).filter((name) => !LISTS.includes(name));
+    const files = readdirSync(folderOf(set)).filter((name) => !LISTS.includes(name));
     expect(locks.map(({ file }) => file).sort()).toEqual(files.sort());
     expect(locks).toHaveLength(count);
   });
 
   it.each(triedOf(set, locks))('audits $file, which is $verdict', async ({ file, verdict, judged, words = [] }) => {
-    const { code, text } = await audit(`${set}/${file}`);
+    const { code, text } = await audit(`${folderOf(set)}${file}`);
     expect(text).not.toBe('');
     expect(code, text).toBe(verdict === 'right' ? 0 : 1);
     expect(countTokens(text)).toBeLessThanOrEqual(MOST_TOKENS);

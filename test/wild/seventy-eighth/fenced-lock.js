@@ -82,7 +82,7 @@ class FencedLock {
 
 /**
  * Read, change and write one document.
- * Reading already leaves our number in the row, so whoever had the lock before
+ * Reading already leaves our number in the row, so the one that had the lock before
  * us cannot slip a write in between our read and our write.
  */
 async function editDocument(lock, pool, id, change) {

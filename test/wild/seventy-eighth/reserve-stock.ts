@@ -63,7 +63,7 @@ class OutOfStock extends Error {
   }
 }
 
-/** qty never drops below zero and an order is booked once, whoever calls this */
+/** qty never drops below zero and an order is booked once, from any caller */
 async function book(pool: Pool, orderId: string, items: Item[]) {
   const db = await pool.connect();
   try {

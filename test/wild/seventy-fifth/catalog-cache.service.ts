@@ -71,7 +71,7 @@ export class CatalogCache {
   }
 
   /**
-   * Call after the commit. Takes the lease away as well, whoever has it: a load that began
+   * Call after the commit. Takes the lease away as well, from any holder: a load that began
    * before the commit may have read the old rows and must not store them any more.
    */
   async invalidate(name: string): Promise<void> {

@@ -55,7 +55,7 @@ export const otpRouter = router({
       if (!expected || expected !== hash(input.code, input.phone)) {
         throw new TRPCError({ code: 'UNAUTHORIZED', message: 'Wrong or expired code.' });
       }
-      // whoever deletes it has used it
+      // the one that deletes it has used it
       if ((await redis.del(`otp:code:${input.phone}`)) !== 1) throw new TRPCError({ code: 'UNAUTHORIZED' });
       return { verified: true };
     }),

@@ -91,7 +91,7 @@ webhooks.post('/stripe', async (c) => {
     return c.text('failed', 500);
   }
 
-  // It is committed, so "done" is the truth whoever wrote the mark.
+  // It is committed, so "done" is the truth, even if another delivery wrote the mark.
   await quietly('could not mark as done', () => redis.set(key, 'done', { ex: DONE_SECONDS }));
   return c.body(null, 200);
 });

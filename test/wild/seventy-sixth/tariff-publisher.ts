@@ -44,7 +44,7 @@ export class TariffPublisher {
 
   /**
    * One publisher per zone at a time keeps the load on the database low. Rows carry the revision,
-   * and an older revision never replaces a newer one, whoever writes last.
+   * and an older revision never replaces a newer one, even if it is written last.
    */
   async publish(run: TariffRun): Promise<number> {
     return this.redlock.using([`tariff:publish:${run.zone}`], LEASE.toMillis(), async (signal) => {

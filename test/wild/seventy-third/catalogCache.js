@@ -32,7 +32,7 @@ function keysFor(name) {
 
 /**
  * Keeps a hot page from hitting Postgres once per request when its entry runs
- * out. One caller fills, the rest wait a little; whoever waited too long loads
+ * out. One caller fills, the rest wait a little; a request that waited too long loads
  * for himself and does not store.
  */
 module.exports = function createCatalogCache(redis) {
