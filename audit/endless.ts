@@ -13,7 +13,7 @@ import type { Runnable } from './subject.js';
 import { calls, MOST_CALLS } from './unknown.js';
 
 /** A loop of which the text does not say how often it is done. */
-const LOOPS = /\bwhile\s*\(|\bfor\s*\(\s*;[^;]*;|\bfor\s+await\s*\(/;
+const LOOPS = /\bwhile\s*\(|\bfor\s*\(\s*;[^;]*;|\bfor\s*\([^;{}]*;\s*;|\bfor\s+await\s*\(/;
 /** What says that there is more, by its name. */
 const LEADS_ON = /more|next|cursor|continuation|after/i;
 /** Who may hold a lock for longer than this has time for much work, ms. */
@@ -57,7 +57,7 @@ interface Long {
   /** What is called less often is no work that is repeated. */
   readonly least: number;
   readonly elements?: number;
-  /** Told of each call, with whether the lock is held. Default: nobody. */
+  /** Hears of each call, with whether the lock is held. Default: nobody. */
   readonly tell?: (isHeld: boolean) => void;
   /** Which calls are not looked at. Default: none. */
   readonly leavesOut?: (given: readonly unknown[]) => boolean;

@@ -3,6 +3,7 @@ import type { Defect } from './defect.js';
 import { pagesPastTtl, repeatedPast } from './endless.js';
 import { refusesLate } from './fences.js';
 import { goesOnGivenUp, limitsOfCalls } from './given-up.js';
+import { isHarmful } from './late-safe.js';
 import {
   limitExceedsTtl,
   limitsExceedTtl,
@@ -37,6 +38,8 @@ interface Part {
   toMs: number;
   /** The lock was still held when it ended. */
   isCovered: boolean;
+  /** It does harm where nobody holds the lock, or leads to what does. */
+  isHarm: boolean;
 }
 
 /** What is wrong where the time limits of what is called under a lock are longer than its TTL. */
@@ -77,7 +80,7 @@ async function releasesBeside(subject: Runnable, plan: Plan): Promise<Defect | n
   const failing = parts.findIndex((it, i) => parts.slice(i + 1).some(({ fromMs }) => fromMs < it.toMs));
   if (failing < 0 || !parts.every(({ isCovered }) => isCovered)) return null;
   const failed = await inParts(subject, plan, failing);
-  const isLeft = failed.parts.some(({ isCovered }, i) => i !== failing && !isCovered);
+  const isLeft = failed.parts.some(({ isCovered, isHarm }, i) => i !== failing && !isCovered && isHarm);
   return isLeft && !failed.isTold ? RELEASES_BESIDE : null;
 }
 
@@ -96,9 +99,10 @@ async function inParts(
   const parts: Part[] = [];
   const signals = new Set<AbortSignal>();
   let isTold = false;
-  const takes = async (): Promise<void> => {
+  const takes = async (given: readonly unknown[], name: string): Promise<void> => {
     if (heldNow(bench) === null) return;
-    const part: Part = { fromMs: nowMs(), toMs: Number.POSITIVE_INFINITY, isCovered: false };
+    const isHarm = isHarmful(name, given);
+    const part: Part = { fromMs: nowMs(), toMs: Number.POSITIVE_INFINITY, isCovered: false, isHarm };
     const at = parts.push(part) - 1;
     const isLong = failing !== null && at > failing;
     await new Promise((resolve) => setTimeout(resolve, isLong ? LONG_MS : PART_MS));
@@ -107,8 +111,10 @@ async function inParts(
     if (isLong) isTold ||= [...signals].some(({ aborted }) => aborted);
     if (at === failing) throw new Error('it failed');
   };
-  const heard = (given: readonly unknown[]): void => {
+  const heard = (given: readonly unknown[], name: string): void => {
     for (const signal of signalsIn(given)) signals.add(signal);
+    if (heldNow(bench) !== null || !isHarmful(name, given)) return;
+    for (const part of parts) part.isHarm ||= !part.isCovered && part.toMs <= nowMs();
   };
   const attempt = await once(subject, plan, { takes, heard, elements: 2 });
   return { attempt, parts, isTold };
@@ -161,8 +167,6 @@ async function lateWork(
   takes: (name: string, signals: readonly AbortSignal[]) => Promise<void>,
 ): Promise<Defect | null> {
   const { bench } = subject;
-  /** Calls that are not awaited yet, with their limits. */
-  const waiting: { readonly name: string; readonly signals: readonly AbortSignal[] }[] = [];
   const lates: { readonly name: string; readonly afterMs: number; readonly atMs: number }[] = [];
   const look = (name: string): void => {
     const trial = isWork(name) ? heldNow(bench) : null;
@@ -170,12 +174,9 @@ async function lateWork(
     if (trial?.ttlMs != null && afterMs > OVER * trial.ttlMs)
       lates.push({ name: name.replace(/^\./, ''), afterMs, atMs: nowMs() });
   };
-  const heard = (given: readonly unknown[], name: string): void => {
-    waiting.push({ name, signals: signalsIn(given) });
-    look(name);
-  };
-  const awaited = async (): Promise<void> => {
-    const { name, signals } = waiting.shift() ?? { name: '', signals: [] };
+  const heard = (_: readonly unknown[], name: string): void => look(name);
+  const awaited = async (given: readonly unknown[], name: string): Promise<void> => {
+    const signals = signalsIn(given);
     if (signals.length > 0) await takes(name, signals).finally(() => look(name));
   };
   const {

@@ -55,8 +55,8 @@ export interface Ways {
   readonly looks?: boolean;
   /** Receives the arguments of each call of what a function was handed, and its name. */
   readonly heard?: (given: readonly unknown[], name: string) => void;
-  /** What each such call takes where it is awaited. Default: nothing. */
-  readonly takes?: () => Promise<void>;
+  /** What each such call takes where it is awaited, by its arguments and name. Default: nothing. */
+  readonly takes?: (given: readonly unknown[], name: string) => Promise<void>;
   /** What is given by each such call is this as a number. Default: 1. */
   readonly number?: () => number;
   /** Elements of each list that it was handed. Default 1. */

@@ -22,8 +22,8 @@ interface Calls {
   heard: ((given: readonly unknown[], name: string) => void) | null;
   /** Called at each. */
   readonly listeners: Set<(name: string, told: readonly unknown[]) => void>;
-  /** What is awaited with each: its work. Nothing where it is `null`. */
-  takes: (() => Promise<void>) | null;
+  /** What is awaited with each: its work, by its arguments and name. Nothing where it is `null`. */
+  takes: ((given: readonly unknown[], name: string) => Promise<void>) | null;
   /** Elements of each list. */
   elements: number;
   /** Names in each list of names that a function is given. */
@@ -145,14 +145,9 @@ export function unknownValue(
     const usual = plainOf(type, text, now) ?? (isList(type) ? elements(text, now) : same);
     const given = isNothing ? nothing : leftOf(named, usual, MOST_CALLS * calls.elements);
     if (!isNothing && given === null) return null;
-    if (handed !== undefined && becomes === 'called-back') {
-      const taken = calls.takes?.() ?? Promise.resolve();
-      return void taken.then(
-        () => handed(null, given),
-        (error: unknown) => handed(error),
-      );
-    }
-    if (calls.takes !== null) return awaitable(given, limited(calls.takes, signalsIn(told)));
+    const ends = (): Promise<void> => calls.takes?.(told, named) ?? Promise.resolve();
+    if (handed !== undefined && becomes === 'called-back') return void ends().then(() => handed(null, given), handed);
+    if (calls.takes !== null) return awaitable(given, limited(ends, signalsIn(told)));
     if (IS_PROMISE.test(type)) return Promise.resolve(given);
     return isUnknown(given) ? awaitable(given, atOnce) : given;
   }
@@ -349,7 +344,7 @@ export function elements(text: string, number: number = 1): readonly unknown[] {
 /** The elements of a list, for each of which is waited. */
 export async function* oneByOne(all: readonly unknown[]): AsyncGenerator<unknown> {
   for (const one of all) {
-    await calls.takes?.();
+    await calls.takes?.([], '');
     yield one;
   }
 }
