@@ -297,6 +297,7 @@ function textFor(path: string, key: string, given: Pick<Given, 'others'> = {}): 
 }
 
 function textAt(path: string, given: Given): string {
+  if (given.owners?.has(path)) return given.token;
   const from = given.swaps?.get(path) ?? path;
   return textFor(from, keyAt(from, given), given);
 }

@@ -1,17 +1,23 @@
 import type { Attempt } from './rehearsal.js';
 import { type Said, setsAnyway } from './said.js';
+import { CHANGES_DATA } from './touches.js';
 import type { Trial } from './trial.js';
 
 /* What one acquisition shows. */
 
-/** Whether what was sent changes a value without an end where nobody has changed it since it was read. */
-export function isOptimistic({ trial }: Attempt): boolean {
-  const of = (it: Said): boolean => it.key === trial?.key;
-  const own = trial?.sent.filter(of) ?? [];
+/** The key of a value without an end that it changes where nobody has changed it since it was read; `null` for none. */
+export function optimisticIn({ trial }: Pick<Attempt, 'trial'>): string | null {
+  if (trial === null) return null;
+  const { key, sent } = trial;
+  const own = sent.filter((it) => it.key === key);
   const watched = own.findIndex(({ verb }) => verb === 'watch');
   const set = own.findIndex(({ operation, inMulti }) => operation === 'acquire' && inMulti === true);
   const ends = own.some(({ operation, ttlMs }) => operation === 'release' || ttlMs !== null);
-  return watched >= 0 && set > watched && own[set]?.ifNew === false && !ends;
+  if (watched >= 0 && set > watched && own[set]?.ifNew === false && !ends) return key;
+  // A hash or a list that it changes so is no lock whatever it holds.
+  const all = new Set(sent.flatMap(({ verb, words }) => (verb === 'watch' ? words.slice(1) : [])));
+  const changed = sent.find((it) => it.inMulti === true && all.has(it.key) && CHANGES_DATA.test(it.verb));
+  return key === null ? (changed?.key ?? null) : null;
 }
 
 /** How many nodes were asked for the lock, or told that it is free: who has a majority need ask no more of them. */

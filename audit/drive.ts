@@ -142,6 +142,7 @@ class LockUser {
       worksItself,
       leads: plan.use === 'pair' && CAMPAIGNS.test(plan.take),
       ...(plan.differs === undefined ? {} : { differs: plan.differs }),
+      ...(plan.owners === undefined ? {} : { owners: plan.owners }),
       ...(plan.swaps === undefined ? {} : { swaps: plan.swaps }),
     };
     const trial = this.bench.wire.begin(process, how.asksOne ? 1 : Math.floor(how.nodes / 2) + 1, worksItself);

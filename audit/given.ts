@@ -52,6 +52,8 @@ export interface Given {
   readonly isAcquiring?: boolean;
   /** Arguments, and properties of these (`order.id`), that have another value than in other calls. */
   readonly differs?: ReadonlySet<string>;
+  /** Those that say who asks. */
+  readonly owners?: ReadonlySet<string>;
   /** Those that have the value that another one has in other calls. */
   readonly swaps?: ReadonlyMap<string, string>;
   /** Arguments, and properties of these, that have to be another thing than one before them. */

@@ -1,4 +1,4 @@
-import { isStore, takesNothing } from './attempts.js';
+import { isStore, optimisticIn, takesNothing } from './attempts.js';
 import { isWork, nameOfCall } from './called.js';
 import { OTHER_URL } from './environment.js';
 import type { Bench, Stored } from './load.js';
@@ -253,8 +253,8 @@ interface Ran {
 const MOST_ROUNDS = 3;
 
 /**
- * Makes a run again with what it has read stored, and leaves `bench` so if the lock is acquired then and was not before, or if more is
- * sent and called under it.
+ * Makes a run again with what it has read stored, and leaves `bench` so if the lock is acquired then and was not before, if more is
+ * sent and called under it, or if a value is changed by WATCH.
  *
  * @param before - A run with nothing more stored than is now.
  */
@@ -266,7 +266,7 @@ export async function withStored<R extends Ran>(bench: Bench, before: R, run: ()
     if (more === null) break;
     best = more;
   }
-  if (best === before || isBetter(best, before)) return best;
+  if (best === before || isBetter(best, before) || optimisticIn(best) !== null) return best;
   Object.assign(bench, { stored, finds });
   return before;
 }

@@ -7,9 +7,9 @@ import {
   asksOn,
   isCalledAfter,
   isGranted,
-  isOptimistic,
   isTaken,
   nodesOf,
+  optimisticIn,
   releasesIn,
   setsKey,
   waitsIn,
@@ -22,6 +22,7 @@ import { looksAtForm } from './forms.js';
 import { refusalIn, releaserIn } from './held.js';
 import { Hosts } from './hosts.js';
 import type { Bench } from './load.js';
+import { ownersIn } from './owners.js';
 import { missingImport } from './packages.js';
 import { withPassed } from './passing.js';
 import {
@@ -225,9 +226,10 @@ async function triedAs(bench: Bench, plan: Plan, hints: Hints): Promise<TriedLoc
     };
     const looking = await firstLook(bench, hosts, first, passes);
     if (looking === null) break;
-    if (isOptimistic(looking)) {
+    const updated = optimisticIn(looking);
+    if (updated !== null) {
       const loses = (await sharesWatch({ bench, hosts, how: { ...first, nodes: 1 } }, plan)) !== null;
-      throw new (loses ? LostUpdateError : OptimisticError)(plan, looking.trial?.key ?? '');
+      throw new (loses ? LostUpdateError : OptimisticError)(plan, updated);
     }
     if (isTaken(looking)) return isPlausible(looking, plan) ? triedWith(bench, hosts, first, looking, hints) : null;
     if (setsKey(looking)) problem ??= new NotGivenError(nameOfPlan(plan), looking.error);
@@ -268,6 +270,10 @@ async function triedWith(
     }
   }
   how = { ...how, counts: bench.wire.counts };
+  if (plan.use === 'pair' && looking.trial?.value === again.trial?.value) {
+    const owners = await ownersIn({ bench, hosts: narrowed, how }, plan, again.trial?.names ?? []);
+    how = { ...how, plan: { ...plan, owners } };
+  }
   const { sign } = again;
   const isVoid = how.voidHolds && plan.use === 'pair';
   const isEarly = !(again.acquiredMs >= (again.trial?.grantedMs ?? Number.NaN));
