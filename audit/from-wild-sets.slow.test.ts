@@ -217,8 +217,7 @@ const redlock = new Redlock([new Redis(process.env.REDIS_URL)], { retryCount: 30
 const consumer = new Kafka({ clientId: 'sync', brokers: process.env.KAFKA_BROKERS.split(',') }).consumer({ groupId: 'sync' });
 async function pages(account, heartbeat) {
   const until = Date.now() + 3_000;
-  let after;
-  for (;;) {
+  for (let after; ; ) {
     const page = await bank.listTransactions(account, { after });
     for (const it of page.items) await db.transactions.insert({ account, amount: it.amount });
     await heartbeat();
@@ -266,4 +265,106 @@ it('finds a stale lock that two processes take over at once', async () => {
   expect(await idsOf(stale('await redis.set(key, mine); return mine;'))).toContain('check-then-set');
   const swaps = 'return (await redis.eval(SWAP, 1, key, current, mine)) === 1 ? mine : null;';
   expect(await idsOf(stale(swaps))).toEqual([]);
+});
+
+/** Seats that a cart holds: who holds them is said by who asks. */
+const seats = (drops: string): string => `const { redis } = require('./db');
+redis.defineCommand('holdSeat', { numberOfKeys: 1, lua: "local owner = redis.call('GET', KEYS[1]) if owner and owner ~= ARGV[1] then return 0 end redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) return 1" });
+redis.defineCommand('dropSeat', { numberOfKeys: 1, lua: "${drops}" });
+const hold = async (seat, cartId) => (await redis.holdSeat('seat:' + seat, 'cart:' + cartId, 600_000)) === 1;
+const abandon = (seat, cartId) => redis.dropSeat('seat:' + seat, 'cart:' + cartId);
+module.exports = { hold, abandon };`;
+
+it('gives each caller an id of its own, where that is what the lock stores, and a client in the place of one of a missing file', async () => {
+  const own = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0";
+  expect((await audited(seats(own), 60, 'lock.cjs')).ids).toEqual([]);
+  expect((await audited(seats("return redis.call('DEL', KEYS[1])"), 60, 'lock.cjs')).ids).toEqual(['deletes-others']);
+});
+
+/** What is read at once under a lock, and what is done with each. */
+const bundle = (each: string): string => `import { randomUUID } from 'node:crypto';
+import type { Redis } from 'ioredis';
+const UNLOCK = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+export async function load(redis: Redis, bucket: Bucket, name: string): Promise<unknown> {
+  const [key, token] = ['bundle:' + name, randomUUID()];
+  if ((await redis.set(key, token, 'PX', 60_000, 'NX')) !== 'OK') throw new Error('busy');
+  try {
+    const { files } = JSON.parse(await bucket.getText('manifest.json'));
+    return await Promise.all(files.slice(0, 20).map(async (file: string) => ${each}));
+  } finally { await redis.eval(UNLOCK, 1, key, token); }
+}`;
+
+it('lets a lock be released while something is still read, and not while that is still stored', async () => {
+  expect(await idsOf(bundle('bucket.getText(file)'))).toEqual([]);
+  expect(await idsOf(bundle('bucket.copy(file)'))).toEqual(['releases-early']);
+  expect(await idsOf(bundle("bucket.put('of/' + file, await bucket.getText(file))"))).toEqual(['releases-early']);
+});
+
+/** A worker that encodes what it gets from a list, and extends its lock meanwhile. */
+const encoder = (beats: string): string => `import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { randomUUID } from 'node:crypto';
+import Redis from 'ioredis';
+const redis = new Redis(process.env.REDIS_URL!);
+const blocking = redis.duplicate();
+const UNLOCK = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+const EXTEND = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pexpire', KEYS[1], ARGV[2]) end return 0";
+for (;;) {
+  const next = await blocking.blpop('videos', 0);
+  if (next === null) continue;
+  const [key, id] = ['encode:' + next[1], randomUUID()];
+  if ((await redis.set(key, id, 'PX', 20_000, 'NX')) !== 'OK') continue;
+  const child = spawn('ffmpeg', ['-i', next[1], next[1] + '.mp4']);
+  const beat = setInterval(() => void ${beats}.catch(() => {}), 5_000);
+  try { await once(child, 'exit'); } finally {
+    clearInterval(beat);
+    await redis.eval(UNLOCK, 1, key, id);
+  }
+}`;
+
+it('finds a worker that extends the lock of another one that got the same message', async () => {
+  expect(await idsOf(encoder('redis.pexpire(key, 20_000)'))).toContain('blind-extension');
+  const own = 'redis.eval(EXTEND, 1, key, id, 20_000).then((it) => it === 1 || child.kill())';
+  expect(await idsOf(encoder(own))).not.toContain('blind-extension');
+});
+
+/** A class whose methods run under a lock of it; \`quit\` leaves a lobby, and releases nothing. */
+const lobby = (kept: string): string => `import { randomUUID } from 'node:crypto';
+import type { Redis } from 'ioredis';
+const UNLOCK = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+export class Lobby {
+  private token = '';
+  private readonly tokens = new Map<string, string>();
+  constructor(private readonly redis: Redis) {}
+  async enter(key: string, ttlMs: number): Promise<void> {
+    const token = randomUUID();
+    if (${kept === 'token'}) this.token = token;
+    if ((await this.redis.set(key, token, 'PX', ttlMs, 'NX')) !== 'OK') throw new Error('locked');
+    this.tokens.set(key, token);
+  }
+  async leave(key: string): Promise<void> { await this.redis.eval(UNLOCK, 1, key, this.${kept}); }
+  async quit(region: string, player: string): Promise<boolean> {
+    return (await this.redis.lrem('lobby:' + region, 1, player)) > 0;
+  }
+}`;
+
+it('takes the opposite of what acquires for what releases', async () => {
+  expect(await idsOf(lobby("tokens.get(key) ?? ''"))).toEqual([]);
+  expect(await idsOf(lobby('token'))).toEqual(['shared-state']);
+});
+
+/** Bids that are placed by WATCH: in a hash, over the one connection of the process. */
+const bids = (connection: string): string => `import { Redis } from 'ioredis';
+const redis = new Redis(process.env.REDIS_URL!);
+export async function placeBid(auction: string, bidder: string, cents: number): Promise<boolean> {
+  const [own, key] = [${connection}, 'auction:' + auction];
+  await own.watch(key);
+  const now = await own.hgetall(key);
+  if (now.state !== 'open' || cents <= Number(now.highest ?? 0)) { await own.unwatch(); return false; }
+  return (await own.multi().hset(key, { highest: String(cents), bidder }).exec()) !== null;
+}`;
+
+it('finds updates of a hash that are lost over a shared connection, where nobody holds a lock', async () => {
+  expect(await idsOf(bids('redis'))).toEqual(['shared-watch']);
+  await expect(idsOf(bids('redis.duplicate()'))).rejects.toThrow('an optimistic update, in which nobody holds a lock');
 });

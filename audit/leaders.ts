@@ -1,8 +1,10 @@
 import { current } from '../libraries/runtime/owner.js';
 import type { Fault } from '../scenarios/index.js';
 import { isWork } from './called.js';
+import { later } from './load.js';
 import type { Plan } from './plan.js';
-import { calm, REST_MS, rehearse, use } from './rehearsal.js';
+import { calm, heldNow, REST_MS, rehearse, use } from './rehearsal.js';
+import { holdsMessages } from './stored.js';
 import type { Runnable } from './subject.js';
 import { CAMPAIGNS } from './terms.js';
 import type { Trial } from './trial.js';
@@ -25,9 +27,12 @@ const END = 5.5;
 /** A renewal comes within this share of the TTL. */
 const RENEWED_SHARE = 1.05;
 
+/** A second worker, which waits for no lock, gets the same message so many TTLs after the beginning: the key has expired. */
+const AGAIN = 1.8;
+
 /**
- * Lets a leader that renews its key by a timer be paused for longer than its TTL. Another process leads then, and keeps its key for as
- * long as it is looked at.
+ * Lets a leader that renews its key by a timer, or a worker that gets a message from a list, be paused for longer than its TTL. Another
+ * process leads then, or gets the same message, and keeps its key for as long as it is looked at.
  */
 export async function overtakenOf({ bench, hosts, how }: Runnable): Promise<Overtaken> {
   const none: Overtaken = { ignoresRefusal: false, renewsAny: null };
@@ -39,15 +44,21 @@ export async function overtakenOf({ bench, hosts, how }: Runnable): Promise<Over
     const isItself = !how.campaigns && plan.take === how.plan.take;
     // What does its work by itself is not told to stop, but for what campaigns until then.
     const holdMs = how.campaigns || isItself ? END * ttlMs : 1;
-    const uses = [[use(10, ttlMs, holdMs)], [use(ttlMs / 5, ttlMs, holdMs)]];
+    const isWorker = plan.use === 'script' && holdsMessages(bench.stored);
+    const uses = [[use(10, ttlMs, holdMs)], [use((isWorker ? AGAIN : 0.2) * ttlMs, ttlMs, holdMs)]];
     const schedule = calm(1, uses, (END * ttlMs + REST_MS) * 1000);
     const worked: Record<string, number[]> = { c1: [], c2: [] };
     const heard = (_: readonly unknown[], name: string): void => {
       const { owner } = current;
       if (owner !== null && isWork(name)) worked[owner.name]?.push(owner.wallMs());
     };
-    const ways = { naturally: true, heard, planOf: () => plan };
-    const attempts = await rehearse(bench, hosts, how, { ...schedule, faults: [paused] }, ways);
+    const takes = (): Promise<void> => later(heldNow(bench) === null ? 0 : END * ttlMs);
+    const ways = { naturally: true, heard, planOf: () => plan, ...(isWorker ? { takes } : {}) };
+    const { stored } = bench;
+    if (isWorker) bench.stored = [...stored, ...stored.filter(([verb]) => verb === 'RPUSH')];
+    const attempts = await rehearse(bench, hosts, how, { ...schedule, faults: [paused] }, ways).finally(() => {
+      bench.stored = stored;
+    });
     const [first, next] = ['c1', 'c2'].map((name) => attempts.find(({ client }) => client === name));
     const [own, other] = [first?.trial, next?.trial];
     if (first === undefined || own?.isGranted !== true || other == null) continue;

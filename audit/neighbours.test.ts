@@ -36,6 +36,14 @@ it('stands for no lock, and for no other file', () => {
   expect(givesClient('@/lib/redis')).toBe(true);
 });
 
+it('has a client by its name in a file of connections, and what else is imported as of any other file', () => {
+  const file = clientFile('./db', "const { redis, pool } = require('./db');");
+  expect(file).toContain('export const redis = client;');
+  expect(file).toContain('export const pool = others.pool;');
+  expect(clientFile('./db', "import { pool } from './db';")).toBeNull();
+  expect(clientFile('./db', "import { redis, withLock } from './db';")).toBeNull();
+});
+
 it('stands for names by which something is given, and that nothing else is done with', () => {
   const imported = "import { REDIS, POOL } from '../tokens';\n";
   const text = `${imported}class Jobs { constructor(@Inject(REDIS) redis: Redis, @Inject(POOL) pool: Pool) {} }`;

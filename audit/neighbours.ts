@@ -14,6 +14,11 @@ const IS_OTHER = /lock|mutex|semaphore|lease|leader|elect|retry|sleep|delay|ttl|
 const IS_CONSTANT = /^[A-Z][A-Z\d_]*$/;
 /** By its last word it is a client all the same: `lockRedis`. */
 const IS_CLIENT = /(?:redis|valkey|client|conn(?:ection)?)s?$/i;
+/** By its whole name it is one. */
+const NAMES_CLIENT = /^(?:(?:get|create|connect|make)?_?(?:redis|valkey)(?:Client|Connection|Conn)?)$/i;
+/** A file that may have one among other connections. */
+const HAS_CONNECTIONS =
+  /^(?:db|databases?|data-?sources?|(?:data-?)?stores?|connections?|clients?|infra(?:structure)?|deps|dependencies|services|context|container|resources|cache|shared|common|globals?|lib|app|setup|bootstrap)$/i;
 const LISTS_CLIENTS = /(?:clients|connections|nodes|instances|redises)$/i;
 const GIVES_CLIENT = /^(?:get|create|connect|make|open|use|new|init)(?![a-z])/;
 
@@ -214,20 +219,34 @@ function defaultOf(text: string, request: string): string {
 }
 
 /**
- * The text of a file that stands for one which is not there, and has a client of Redis by its name: that client by each name by which it
- * is imported. `null` for every other file.
+ * The text of a file that stands for one which is not there, and has a client of Redis by its name, or may have one, and such a name is
+ * imported: that client by each name by which it is imported, and of the latter what else is imported as of any other file. `null` for
+ * every other file.
  */
 export function clientFile(request: string, text: string): string | null {
-  if (!givesClient(request)) return null;
   const names = importedFrom(text, request);
+  const isOfClients = givesClient(request);
+  if (!isOfClients && !sharesClient(request, text)) return null;
   if ([request, ...names].some((it) => IS_OTHER.test(it) && !IS_CLIENT.test(it))) return null;
   const { kind } = clientKindIn([{ text }]);
   const givenAs = (name: string): string => {
+    if (IS_CONSTANT.test(name)) return "'a'";
+    if (!isOfClients && !NAMES_CLIENT.test(name)) return `others.${name}`;
     const isCalled = GIVES_CLIENT.test(name) || new RegExp(String.raw`(?<![\w.])${name}\(`).test(text);
     return `${isCalled ? '() => ' : ''}${LISTS_CLIENTS.test(name) ? '[client]' : 'client'}`;
   };
-  const exported = names.map((it) => `export const ${it} = ${IS_CONSTANT.test(it) ? "'a'" : givenAs(it)};`);
-  const whole = givenAs(defaultOf(text, request) || 'client');
+  const exported = names.map((it) => `export const ${it} = ${givenAs(it)};`);
+  const whole = givenAs(defaultOf(text, request) || (isOfClients ? 'client' : 'default'));
   const connects = kind === 'node-redis' && !/\.connect\(/.test(text) ? [CONNECTS] : [];
-  return [CLIENTS[kind], ...connects, ...exported, exportedAs(text, request, whole), ''].join('\n');
+  const others = isOfClients ? [] : [`import * as others from '${request}';`];
+  return [...others, CLIENTS[kind], ...connects, ...exported, exportedAs(text, request, whole), ''].join('\n');
+}
+
+/** Whether a file that has connections by its name, and is not there, gives a client of Redis by a name of its own. */
+export function sharesClient(request: string, text: string): boolean {
+  return (
+    isFile(request) &&
+    HAS_CONNECTIONS.test(nameOfFile(request)) &&
+    importedFrom(text, request).some((it) => NAMES_CLIENT.test(it))
+  );
 }

@@ -16,7 +16,10 @@ it('requires the next page to be absent where a loop ends without one', () => {
   expect(of('do { cursor = (await load(cursor)).nextCursor ?? null; } while (cursor !== null);')).toEqual({
     nextCursor: 'absent',
   });
+  expect(of('for (;;) { const page = await load(); if (!page.more) return page; }')).toEqual({ more: 'absent' });
+  expect(of('do { page = await load(page.at); } while (page.hasNextPage);')).toEqual({ hasNextPage: 'absent' });
   expect(of('while (id) { const row = await load(id); id = row.id; }')).toEqual({});
+  expect(of('for (;;) { const row = await load(); if (!row.paid) return row; }')).toEqual({});
 });
 
 it('requires nothing to be absent that elsewhere has to be there', () => {

@@ -121,6 +121,8 @@ function look(node: SyntaxNode, required: Required): void {
   const test = part(node, 'test');
   noteNext(node, test, required.absent);
   if (isEndless(node)) visit(node, (it) => void (isExit(it) && required.exits.add(it)));
+  const again = node.type === 'DoWhileStatement' ? lastIn(test) : null;
+  if (again !== null && LEADS_ON.test(again)) required.absent.add(again);
   if (required.exits.has(node)) noteThere(test, required.absent);
   else if (node.type === 'IfStatement' && test !== null) {
     if (leaves(part(node, 'consequent'))) needs(test, false, required);
@@ -134,6 +136,8 @@ function look(node: SyntaxNode, required: Required): void {
   }
 }
 
+/** What says that there is a next page, by its name. */
+const LEADS_ON = /^(?:has|is)?_?(?:[mM]ore|[nN]ext)(?:[A-Z_]|$)/;
 /** What leads to the next page, by its name. */
 const IS_NEXT = /next|cursor|continuation|after/i;
 
@@ -155,10 +159,14 @@ function isEndless(node: SyntaxNode): boolean {
   return node.type === 'ForStatement' ? test === null : node.type === 'WhileStatement' && test?.value === true;
 }
 
-/** `if (!page.hasMore) break;` */
+/** `if (!page.hasMore) break;`, and `if (!page.hasMore) return count;`: what else makes it return may be in its way. */
 function isExit(node: SyntaxNode): boolean {
   const then = node.type === 'IfStatement' ? part(node, 'consequent') : null;
-  return (then?.type === 'BlockStatement' ? parts(then, 'body').at(-1) : then)?.type === 'BreakStatement';
+  const type = (then?.type === 'BlockStatement' ? parts(then, 'body').at(-1) : then)?.type;
+  if (type === 'BreakStatement') return true;
+  const test = part(node, 'test');
+  const asked = test?.type === 'UnaryExpression' ? lastIn(part(test, 'argument')) : null;
+  return type === 'ReturnStatement' && asked !== null && LEADS_ON.test(asked);
 }
 
 /** What is asked for by `if (!row.paid)` is there in what follows, or not: it is not known to be absent. A loop ends by that. */

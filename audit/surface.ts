@@ -12,6 +12,11 @@ const TAKES =
   /^_?(?:try|do|attempt)?_?(?:acquire|lock|obtain|take|claim|grab|get|enter|reserve|begin|start|hold|wait|checkout|own|set)(?:.*(?:lock|lease|mutex|claim|leader\w*|slot))?(?:Once|With\w+|For\w*|OrThrow|OrNull|Async)?$/i;
 const GIVES =
   /^_?(?:try|safe|do)?_?(?:release|unlock|free|giveBack|drop|leave|del|delete|remove|end|exit|dispose|close|finish|relinquish|abandon|yield|clear|put|stop|resign|abdicate|stepDown|quit|withdraw|shutdown)(?:.*(?:lock|lease|mutex|key|claim|leader\w*|slot))?(?:Safe|Async)?$/i;
+/** Of names that acquire, those that release the same by their meaning. */
+const OPPOSITES: readonly (readonly [RegExp, RegExp])[] = [
+  [/^_?(?:try)?_?enter/i, /leave|exit/i],
+  [/^_?(?:try)?_?(?:begin|start)/i, /end|stop|finish/i],
+];
 /** Names that say what they acquire, or release: `lockBilling`, `unlockBilling`. */
 const TAKES_WHAT =
   /^_?(?:try|Try)?_?(?:[aA]cquire|[lL]ock|[oO]btain|[cC]laim|[gG]rab|[rR]eserve|[oO]wn|[lL]ease|[hH]old|[tT]ake|[eE]nter)(?:[A-Z_]\w*)?$/;
@@ -245,7 +250,9 @@ export class Surface {
     }
     const takes = isTaker(shown) || (object !== null && name === '' && parameters.some(namesResource));
     if (takes) {
-      const give = givers.find((other) => whatOf(other) === whatOf(name)) ?? givers[0] ?? null;
+      const opposite = OPPOSITES.find(([one]) => one.test(name))?.[1];
+      const like = givers.filter((other) => whatOf(other) === whatOf(name));
+      const give = like.find((other) => opposite?.test(other)) ?? like[0] ?? givers[0] ?? null;
       const extend = extenders[0] ?? null;
       const score =
         (give === null ? 60 : 80) + (/acquire|obtain|lock/i.test(shown) ? 10 : 0) - (/^try/i.test(shown) ? 1 : 0);

@@ -1,4 +1,4 @@
-import { givesClient, hasSettings } from './neighbours.js';
+import { givesClient, hasSettings, sharesClient } from './neighbours.js';
 import { isFile, replacedIn } from './packages.js';
 import { nameOfPlan, type Understood, whereOf } from './plan.js';
 import { hasOwnConnections, type Program } from './program.js';
@@ -45,7 +45,7 @@ export function understoodIn(program: Program, { how, seen }: FoundLock): string
     ...(releases ? [] : ['it never deletes its key: what it guards is done once in a TTL']),
     ...[...program.missing].map(
       (it) =>
-        `${it}: ${isFile(it) ? 'not there' : `not installed (npm install ${it})`}, and so not loaded; ${stands(it)}`,
+        `${it}: ${isFile(it) ? 'not there' : `not installed (npm install ${it})`}, and so not loaded; ${stands(it, program)}`,
     ),
     ...(guessedSettings.size > 0 ? [`${[...guessedSettings].sort().join(', ')}: not known, and so guessed`] : []),
     ...(replaced.length > 0 ? [`${replaced.join(', ')}: not loaded; what is called of them succeeds`] : []),
@@ -59,8 +59,10 @@ function signOf({ sign }: Understood): string {
 }
 
 /** What stands for an import. */
-function stands(request: string): string {
+function stands(request: string, { texts }: Program): string {
   if (givesClient(request)) return 'a client of Redis stands for it';
+  if (texts.some((it) => sharesClient(request, it)))
+    return 'a client of Redis stands for its client, and what else is called of it succeeds';
   return hasSettings(request) ? 'its settings are guessed by their names' : 'what is called of it succeeds';
 }
 

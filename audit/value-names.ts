@@ -20,9 +20,13 @@ const USED =
 /** The same as a part of a name: `lane_used_cm`, `seatsSold`. */
 const OF_USED = /_(?:used|taken|sold|booked|reserved)(?:_|$)|[a-z](?:Used|Taken|Sold|Booked|Reserved)$/;
 
-/** Whether a property says how much has been used, by its name. */
+/** What a new bid has to exceed. */
+const TO_EXCEED =
+  /^(?:highest(?:_?(?:bid|offer))?|(?:current|leading|high|best|top|last)_?(?:bid|offer))(?:_?(?:cents|amount|price))?$/i;
+
+/** Whether a property says how much has been used, or has to be exceeded, by its name. */
 export function isUsed(name: string): boolean {
-  return USED.test(name) || OF_USED.test(name);
+  return USED.test(name) || OF_USED.test(name) || TO_EXCEED.test(name);
 }
 
 /** What counts what stands in the way. */
