@@ -48,6 +48,16 @@ it('has a lock of which nothing is left only if it works', async () => {
   expect(await afterGrant(() => as({ name: 'c2' } as unknown as ProcessContext, work))).toBe(false);
 });
 
+it('has no lock that it releases as its last answer comes, and waits for no work then', async () => {
+  const trial = granted();
+  trial.endedMs = 2_000;
+  const done = new Promise<void>((resolve) => {
+    trial.kept = { connections: new Set(), sends: [resolve] };
+  });
+  const later = new Promise((resolve) => setImmediate(() => resolve('it waits')));
+  expect(await Promise.race([getsLock(trial, process, done, () => true), later])).toBe(false);
+});
+
 it('has any other lock as soon as it is granted', async () => {
   expect(await getsLock(granted(), process, new Promise(() => {}), () => false)).toBe(true);
 });
