@@ -102,8 +102,8 @@ export async function deletesLate(bench: Bench, hosts: Hosts, how: Understood, t
 
 /** So much is there to be done where a lock says now and then how far it has come. */
 const MANY = 1_200;
-/** A lock that says how far it has come, each so many steps. */
-const COUNTS_STEPS = /%\s*(?:\d{2,}|[A-Z][A-Z_]+)/;
+/** A lock that says how far it has come, each so many steps: no more than there are. */
+const COUNTS_STEPS = /%\s*(?:\d{2,3}(?![\d_])|1_?000(?![\d_])|[A-Z][A-Z_]+)/;
 const SETS_FIRST = /['"]set['"]\s*,\s*KEYS\[1\]\s*,/gi;
 const KEEPS_TTL = /keepttl|['"](?:px|ex|pxat|exat|p?expire(?:at)?|p?setex)['"]/i;
 

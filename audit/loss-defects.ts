@@ -1,6 +1,7 @@
 import type { Defect } from './defect.js';
+import { RELEASES_UNAWAITED } from './shown-defects.js';
 
-/* What is wrong with what is done when a lock is lost. */
+/* What is wrong with what is done when a lock is lost, or when it has been released. */
 
 /** Work goes on after its lock is lost. */
 export const GOES_ON: Defect = {
@@ -64,4 +65,12 @@ export const IGNORES_REFUSAL: Defect = {
   sentence:
     'it goes on as the leader when its lease is lost: after a pause longer than its TTL another process leads, its renewal is refused, and it ignores that and works on, so there are two leaders',
   fix: 'look at the result of the renewal: where the key is no longer your own, end the term and stop the work',
+};
+
+/** Nothing is done under the lock. */
+export const RELEASES_FIRST: Defect = {
+  ...RELEASES_UNAWAITED,
+  sentence:
+    'it releases the lock before it begins its work: nothing is done between the two, as where await using ends with its block, and two processes work at once',
+  fix: 'do the work before the release: in the block of the lock, or in its try block',
 };

@@ -40,6 +40,9 @@ const MARKED_MS = 4_000_000;
 /** The same of what is said to be cached, and was only made: nothing is done a second time that may be done once. */
 const MARKED_AS_CACHED_MS = 20 * 86_400_000;
 
+/** From the end of a call until the next one, ms. */
+const SOON_MS = 1_000;
+
 /** What makes a value, by its name. */
 const MAKES = /(?:^|\.)(?:render|build|load|compute|calculate|generate|fetch|produce|resize|aggregate|loader|factory)/i;
 const SAYS_CACHED = /cache/i;
@@ -109,8 +112,14 @@ export async function looksOnlyBefore(subject: Timed): Promise<Defect | null> {
 export async function isCache(subject: Subject): Promise<boolean> {
   const { how, ttlMs } = subject;
   if (how.plan.use === 'pair' || (how.plan.use === 'with' && !how.releases)) return false;
-  const [own, soon] = await twoCalls(subject, ttlMs / 2);
-  if (own === undefined || own.calls.length === 0 || soon?.calls.length !== 0) return false;
+  const [own, early] = await twoCalls(subject, ttlMs / 2);
+  if (own === undefined || own.calls.length === 0) return false;
+  // Who is refused while the first still works answers from nothing.
+  const { askedMs, leftMs } = own.attempt;
+  const isRefused = early?.attempt.trial?.isGranted === false && !(early.attempt.askedMs >= leftMs);
+  if (isRefused && Number.isNaN(leftMs)) return false;
+  const soon = isRefused ? (await twoCalls(subject, leftMs - askedMs + SOON_MS))[1] : early;
+  if (soon?.calls.length !== 0) return false;
   // One script may store it and release.
   const asks = soon.attempt.trial?.sent.some(({ operation }) => operation === 'acquire') ?? true;
   if (own.stores.length === 0 && asks) return false;

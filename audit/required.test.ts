@@ -40,6 +40,7 @@ it('requires the first state for which a switch does something', () => {
     case 'refunded': return undo(event);
   }`;
   expect(of(text)).toEqual({ type: { text: 'paid' } });
+  expect(of(text.replace('event.type', 'type'))).toEqual({ type: { text: 'paid' } });
 });
 
 it('requires a type where files check one', () => {

@@ -131,7 +131,8 @@ function look(node: SyntaxNode, required: Required): void {
   if (node.type === 'SwitchStatement') {
     const [first] = parts(node, 'cases').filter((it) => part(it, 'test') !== null && !leavesAtOnce(it));
     const state = first === undefined ? null : textIn(part(first, 'test'));
-    const name = lastIn(part(node, 'discriminant'));
+    const of = part(node, 'discriminant');
+    const name = of?.type === 'Identifier' ? nameOf(of) : lastIn(of);
     if (name !== null && state !== null) required.states.set(name, new Set([state]));
   }
 }

@@ -349,3 +349,12 @@ function isLikeClient(fields: readonly Parameter[]): boolean {
   const has = (name: string): boolean => fields.some((it) => it.name === name && it.isFunction);
   return has('set') && (has('eval') || has('del') || has('get'));
 }
+
+/** Whether a function may be given a TTL, and has one without that. */
+export function mayGiveTtl({ parameters }: { readonly parameters: readonly Parameter[] }): boolean {
+  const isTtl = (it: Parameter): boolean => roleOf(it) === 'ttl';
+  return parameters.some(
+    (it) =>
+      (it.isOptional && isTtl(it)) || it.fields.some((field) => (it.isOptional || field.isOptional) && isTtl(field)),
+  );
+}

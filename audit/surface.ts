@@ -33,8 +33,8 @@ const MAKES_OTHER = /^_?(?:create|make|build|new)(?=[A-Z_])/;
 const OPENS =
   /^_?(?:init|initiali[sz]e|connect|open|start|setup|setUp|boot|bootstrap|ready|prepare|load|configure)(?:[A-Z]\w*)?$|^(?:install|register|define|add|load)(?:Commands|Scripts)$|^on(?:ModuleInit|ApplicationBootstrap)$|^(?:set|use)(?:Redis|Client|Connection)\w*$/;
 /** A lock that many may hold, and one beside it that excludes them. */
-const SHARES = /read|shared/i;
-const EXCLUDES = /write|exclusive/i;
+const SHARES = /read(?:ing|ers?)?|shared/i;
+const EXCLUDES = /writ(?:e(?:rs?)?|ing)|exclusive/i;
 const LESS_SHARED = 15;
 /** What is tried after all else. */
 const LAST = -100;
@@ -196,7 +196,7 @@ export class Surface {
       if ((isUsed && !makes) || (object !== null && name === '' && !isCurried)) continue;
       if (!MAKES.test(shown) && !isSetter && !makesByShape(shape, it)) continue;
       const path = [...pathOf(name), ...(object === null || name === '' ? [] : [{ kind: 'member', name } as const])];
-      await this.made({ value: it, owner: object?.value }, path, { kind: 'call', name }, depth + 1);
+      await this.made({ value: it, owner: object?.value }, path, { kind: 'call', name }, isCurried ? depth : depth + 1);
     }
     this.noteShared(before);
   }
@@ -216,8 +216,7 @@ export class Surface {
       if (other === undefined) continue;
       this.found[from + i] = { plan: { ...plan, shared: other.plan }, score, text };
       // Who reads is no holder.
-      if (named === undefined)
-        this.found[from + group.indexOf(other)] = { ...other, score: Math.min(other.score, score - LESS_SHARED) };
+      this.found[from + group.indexOf(other)] = { ...other, score: Math.min(other.score, score - LESS_SHARED) };
     }
   }
 

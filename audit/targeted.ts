@@ -1,8 +1,9 @@
 import { current } from '../libraries/runtime/owner.js';
 import { isWork } from './called.js';
 import { commandsOf, type Defect } from './defect.js';
+import { isHarmful } from './late-safe.js';
 import { hasLine, keepsPlace } from './lines.js';
-import { EXTENDS_OLD } from './loss-defects.js';
+import { EXTENDS_OLD, RELEASES_FIRST } from './loss-defects.js';
 import { type Attempt, cutOff, delayed, use } from './rehearsal.js';
 import { doesTwice, looksOnlyBefore, repeatsAfterWait } from './repeats.js';
 import { type Said, setsAnyway } from './said.js';
@@ -115,21 +116,20 @@ const STEP_MS = 50;
 async function releasesUnawaited(subject: Subject): Promise<Defect | null> {
   const { bench, ttlMs } = subject;
   /** How many commands were sent before each step, and before its end. */
-  const steps: { readonly name: string; readonly from: number; to: number; toMs: number }[] = [];
+  const steps: { readonly name: string; readonly isHarm: boolean; readonly from: number; to: number; toMs: number }[] =
+    [];
   const sentBy = (owner: typeof current.owner): number =>
     (owner === null ? undefined : bench.wire.trialOf(owner)?.sent.length) ?? 0;
   // `await` subscribes to the promise in a later microtask than the call.
   let calledAt: number | null = null;
-  const called: string[] = [];
-  const heard = (_: readonly unknown[], name: string): void => {
+  const heard = (): void => {
     calledAt = sentBy(current.owner);
-    called.push(name);
   };
-  const takes = async (): Promise<void> => {
+  const takes = async (given: readonly unknown[], name: string): Promise<void> => {
     const { owner } = current;
-    const name = called.shift() ?? '';
     const step = {
       name,
+      isHarm: isHarmful(name, given),
       from: calledAt ?? sentBy(owner),
       to: Number.POSITIVE_INFINITY,
       toMs: Number.POSITIVE_INFINITY,
@@ -148,6 +148,10 @@ async function releasesUnawaited(subject: Subject): Promise<Defect | null> {
     ({ operation, key, atMs }) => operation === 'release' && key === trial.key && atMs >= trial.grantedMs,
   );
   if (at < 0) return null;
+  // A guard clause may take it, and nothing of all that is done.
+  const isEmpty = trial.sent.slice(0, at).every(({ key, atMs }) => key === trial.key || atMs <= trial.grantedMs);
+  const isLate = steps.every(({ from }) => from > at) && steps.some(({ isHarm, toMs }) => isHarm && toMs <= own.leftMs);
+  if (isEmpty && isLate && subject.how.plan.use === 'handler') return RELEASES_FIRST;
   const isUnderWay = steps.some(({ from, to }) => from <= at && to > at);
   const isAwaited = steps.some(({ from, toMs }) => from > at && toMs <= own.leftMs);
   // Nothing is done by then, but that the first step may have looked; and what is under way is no last step.

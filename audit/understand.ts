@@ -46,6 +46,7 @@ import {
 } from './refusal.js';
 import { type Attempt, calm, rehearse, use } from './rehearsal.js';
 import type { Hints } from './result.js';
+import { mayGiveTtl } from './roles.js';
 import { isAdded, setsAnyway } from './said.js';
 import { sharesWatch } from './shared-watch.js';
 import { LOOKS_BEFORE, STALE_READ } from './shown-defects.js';
@@ -203,16 +204,22 @@ const WAYS: readonly (Pick<Understood, 'isBare' | 'isLong'> & { readonly passes:
   { isBare: false, isLong: false, passes: true },
 ];
 
+const OWN_TTL = { isBare: true, isLong: false, passes: false };
+
 async function triedAs(bench: Bench, plan: Plan, hints: Hints): Promise<TriedLock | null> {
   const servers = serversIn(bench.program.sources);
   const most = hints.nodes ?? servers ?? MOST_NODES;
   const isOpen = hints.nodes === undefined && servers === null;
   let problem: NotGivenError | null = null;
   const texts = bench.program.texts;
+  // What does work of its own has a TTL that was chosen for that, where nobody gives it another one.
+  const mayBeGiven = plan.use === 'handler' && bench.program.shapes.some(mayGiveTtl);
   // What its options were given may be the reason why it gives no lock.
-  for (const { isBare, isLong, passes } of WAYS) {
+  for (const way of mayBeGiven ? [OWN_TTL, ...WAYS] : WAYS) {
+    const { isBare, isLong, passes } = way;
+    const isOwn = way === OWN_TTL;
     // One that has sent nothing may want another name, one that has set a key may want fewer options.
-    if (isBare ? problem === null : isLong && (problem !== null || !looksAtForm(texts))) continue;
+    if (!isOwn && (isBare ? problem === null : isLong && (problem !== null || !looksAtForm(texts)))) continue;
     if (passes && problem !== null) continue;
     const hosts = new Hosts(hints.nodes ?? Math.max(most, MOST_NODES));
     const first: Understood = {
@@ -225,6 +232,7 @@ async function triedAs(bench: Bench, plan: Plan, hints: Hints): Promise<TriedLoc
       isLong,
     };
     const looking = await firstLook(bench, hosts, first, passes);
+    if (isOwn && (looking === null || !isTaken(looking) || looking.trial?.ttlMs == null)) continue;
     if (looking === null) break;
     const updated = optimisticIn(looking);
     if (updated !== null) {

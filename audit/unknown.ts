@@ -16,6 +16,14 @@ const IS_UNKNOWN = Symbol('unknown');
 /** Calls of one function in one acquisition, for each element of a list. Who calls it more often does so until nothing is left. */
 export const MOST_CALLS = 32;
 
+/** Lists of more elements are long. */
+const LONG_LIST = 100;
+
+function mostCalls(): number {
+  const { elements: length } = calls;
+  return length > LONG_LIST ? length + MOST_CALLS : length * MOST_CALLS;
+}
+
 /** What is said of calls of functions that stand for what is not known. */
 interface Calls {
   /** Receives the arguments and the name of each. */
@@ -143,7 +151,7 @@ export function unknownValue(
     const nothing = nothingOf(path, told);
     const isNothing = (LOOKS_FOR.test(path) || nothing !== undefined) && findsNothing();
     const usual = plainOf(type, text, now) ?? (isList(type) ? elements(text, now) : same);
-    const given = isNothing ? nothing : leftOf(named, usual, MOST_CALLS * calls.elements);
+    const given = isNothing ? nothing : leftOf(named, usual, mostCalls());
     if (!isNothing && given === null) return null;
     const ends = (): Promise<void> => calls.takes?.(told, named) ?? Promise.resolve();
     if (handed !== undefined && becomes === 'called-back') return void ends().then(() => handed(null, given), handed);
@@ -336,9 +344,11 @@ export const QUIET: object = new Proxy(quiet, {
   get: (_, name) => (name === 'then' ? undefined : name === IS_UNKNOWN ? '' : QUIET),
 });
 
-/** The elements of a list of which nothing is known. */
+/** The elements of a list of which nothing is known. Long lists are gone through a few times, and have none after that. */
 export function elements(text: string, number: number = 1): readonly unknown[] {
-  return Array.from({ length: calls.elements }, () => unknownValue({}, text, '', UNTYPED, number));
+  const { elements: length } = calls;
+  if (length > LONG_LIST && leftOf('', true, MOST_CALLS) !== true) return [];
+  return Array.from({ length }, () => unknownValue({}, text, '', UNTYPED, number));
 }
 
 /** The elements of a list, for each of which is waited. */
