@@ -10,7 +10,7 @@ import { makersOf } from './response.js';
 import { hasClient, isAddress, isId, isListType, namesResource, type Role, roleOf, saysTtl } from './roles.js';
 import { dutyIn, teller, tellsTerm } from './terms.js';
 import { durationOf, IS_PERIOD, unitIn } from './units.js';
-import { calls, elements, QUIET, requiredValue, unknownValue } from './unknown.js';
+import { calls, elements, QUIET, requiredState, requiredValue, unknownValue } from './unknown.js';
 import { SECRET } from './uses.js';
 
 /** So many clients, whose names differ in a number or a letter at the end (`node1`, `node2`), are of a node each. */
@@ -333,7 +333,8 @@ function subjectFor(fields: readonly Parameter[], given: Given, path: string): u
     else if (/^number\b(?!\s*\[)/.test(type)) made[name] = isId(field) ? numberAt(own, given) : 1;
     else if (type === 'boolean') made[name] = false;
     else if (calls.body !== null && IS_BODY.test(name)) made[name] = calls.body(keyAt(own, given));
-    else if (/^string\b(?!\s*\[)/.test(type) || (isGuessed === true && isId(field))) made[name] = textAt(own, given);
+    else if (/^string\b(?!\s*\[)/.test(type) || (isGuessed === true && isId(field)))
+      made[name] = requiredState(name) ?? textAt(own, given);
     else if (field.fields.length > 0 && !isListType(type)) made[name] = subjectFor(field.fields, given, own);
     else if (/^(?:readonly\s+)?string\[\]/.test(type)) made[name] = textsFor(keyAt(own, given));
     else if (isListType(type)) made[name] = elements(keyAt(own, given));

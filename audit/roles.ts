@@ -49,7 +49,8 @@ const IS_CLIENT_TYPE =
 /** What has a client, and is asked for it. */
 const IS_SERVICE = /(?:Service|Provider|Manager|Module|Factory|Holder|Pool|Wrapper|Container)$/;
 /** What is called to do something with orders, users or jobs, and is none of these: `orders: OrderService`. */
-const DOES_WORK = /^[A-Z]\w*(?:Service|Repository|Repo|Gateway|Api|API|Store|Dao|DAO|Mailer|Publisher|Producer)$/;
+const DOES_WORK =
+  /^[A-Z]\w*(?:Service|Repository|Repo|Gateway|Api|API|Store|Dao|DAO|Mailer|Publisher|Producer|Workflow|Processor|Dispatcher|Sender|Notifier|Port|Adapter|Facade|UseCase|Engine)$/;
 const IS_CONNECTION_TYPE =
   /\b(?:\w*Redis\w*|Connection|Socket|Client|Server|Node)(?:Options|Config|Settings|Opts)\b|\b(?:Node|Server)Address\b/;
 const IS_CLIENT_NAME =

@@ -58,6 +58,12 @@ interface Calls {
 
 type AnyFunction = (...given: readonly unknown[]) => unknown;
 
+/** The state that files require a property of this name to have; `undefined` where they require none. */
+export function requiredState(name: string): string | undefined {
+  const type = calls.types.get(name);
+  return typeof type === 'object' && 'text' in type ? type.text : undefined;
+}
+
 /** A property of what is not known, or a parameter, where files require a type of it. */
 export function requiredValue(
   name: string,
