@@ -160,3 +160,47 @@ it('sends an event of a kind for which something is done', async () => {
   expect(await idsOf(events(''))).toEqual(['kept-on-error']);
   expect(await idsOf(events("await this.redis.del('event:' + event.id);"))).not.toContain('kept-on-error');
 });
+
+/** Events of parcels, which come once each. */
+const parcels = (busy: string, id = 'parcelId'): string => `import { randomUUID } from 'node:crypto';
+import { Job, Worker } from 'bullmq';
+import Redis from 'ioredis';
+import { parcels } from './parcels.js';
+interface ParcelEvent { ${id}: string; code: 'SENT' | 'DELIVERED'; at: string; place?: string }
+const redis = new Redis(process.env.REDIS_URL!);
+const UNLOCK = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+async function handle(job: Job<ParcelEvent>) {
+  const [key, token] = ['parcel:' + job.data.${id}, randomUUID()];
+  if (!(await redis.set(key, token, 'PX', 30_000, 'NX'))) ${busy}
+  try { await parcels.apply(job.data); } finally { await redis.eval(UNLOCK, 1, key, token); }
+}
+export const worker = new Worker<ParcelEvent>('parcel-events', handle, { connection: redis });`;
+
+it('finds an event of a queue that is taken for done while another one has the lock', async () => {
+  expect(await idsOf(parcels('return { skipped: true };'))).toEqual(['drops-busy']);
+  expect(await idsOf(parcels("throw new Error('busy');"))).toEqual([]);
+  expect(await idsOf(parcels('return { skipped: true };', 'eventId'))).toEqual([]);
+});
+
+/** A procedure of tRPC, and tiles of a package that is not installed. */
+const procedure = `import { initTRPC } from '@trpc/server';
+import Redis from 'ioredis';
+import { Mutex } from 'redis-semaphore';
+import geojsonvt from 'geojson-vt';
+import { tiles } from './tiles.js';
+const t = initTRPC.create();
+const redis = new Redis(process.env.REDIS_URL!);
+export const router = t.router({
+  build: t.procedure.mutation(async ({ input }) => {
+    const index = geojsonvt(input.features);
+    const mutex = new Mutex(redis, 'tiles:' + input.region, { lockTimeout: 30_000, refreshInterval: 8_000 });
+    await mutex.acquire();
+    try { await tiles.store(input.region, index); } finally { await mutex.release(); }
+  }),
+});`;
+
+it('uses a procedure of tRPC', async () => {
+  const { ids, understood } = await audited(procedure);
+  expect(ids).toEqual([]);
+  expect(understood).toContain('mutation');
+});

@@ -11,7 +11,7 @@ const RUNS =
 
 /** What keeps what it is handed, and calls it for each request, job or event. */
 const KEEPS =
-  /(?:^|\.)(?:get|post|put|patch|delete|all|use|route|handler?|process|work|consume|schedule|scheduleJob|Cron|cron|every|job|command|action|add|define|decorate|register\w*|subscribe|on[A-Z]\w*|on|addListener|addEventListener)$/;
+  /(?:^|\.)(?:get|post|put|patch|delete|all|use|route|handler?|process|work|consume|schedule|scheduleJob|Cron|cron|every|job|command|action|mutation|add|define|decorate|register\w*|subscribe|on[A-Z]\w*|on|addListener|addEventListener)$/;
 
 /** Events of what is handed over itself. */
 const OF_ITSELF =
@@ -45,7 +45,9 @@ export function becomesOf(
   const isEvent = given.some((one) => typeof one === 'string' && OF_ITSELF.test(one));
   // Only options may follow it.
   const isLast = given.slice(given.lastIndexOf(it) + 1).every((one) => typeof one === 'object');
-  return KEEPS.test(path) && isLast && !isEvent ? 'kept' : null;
+  // A procedure of tRPC, and no text for a database.
+  const isProcedure = given[0] === it && /\.query$/.test(path);
+  return (KEEPS.test(path) || isProcedure) && isLast && !isEvent ? 'kept' : null;
 }
 
 /** What is called for each message, request or firing, by the name under which it is handed over: `{ eachMessage }`. */

@@ -5,6 +5,7 @@ import { isOwnWork } from './cases.js';
 import type { Defect } from './defect.js';
 import { isRoute } from './hooks.js';
 import type { Hosts } from './hosts.js';
+import { bringsData, isRetried } from './jobs.js';
 import { type Bench, textIn } from './load.js';
 import { nameOfPlan, type Plan, takerIn, type Understood } from './plan.js';
 import { played } from './played.js';
@@ -208,17 +209,6 @@ function hasWorked({ calls, sent, key }: Trial, begun: readonly string[]): boole
   );
 }
 
-/** How often BullMQ tries a job, where that is more than once: `attempts: 5`. A consumer of Kafka tries again whatever throws. */
-const TRIES_AGAIN = /\battempts\b["'`]?\s*:\s*(?:[2-9]|[1-9]\d+)\b/;
-
-/** Whether a function does the jobs of a queue that tries again what has failed. */
-function isRetried({ bench: { program }, how }: Timed): boolean {
-  const isOfKafka = program.sources.some(
-    ({ imports, text }) => imports.includes('kafkajs') && /\beach(?:Message|Batch)\b/.test(text),
-  );
-  return isOfKafka || (takerIn(how.plan) === 'Worker' && program.texts.some((it) => TRIES_AGAIN.test(it)));
-}
-
 /** Commands by which a message goes back to its queue. */
 const PUSHES = /^(?:[lr]push|zadd|xadd)$/;
 /** A stream gives its entries again when they have been pending for no longer than this, ms. */
@@ -276,19 +266,6 @@ async function dropsBusy(subject: Subject): Promise<boolean> {
 
 /** What tells a queue that a message is done. */
 const IS_DONE_WITH = /(?:^|\.)(?:ack(?:nowledge)?|deleteMessage|complete)(?:\s|$)/;
-
-/** What a job has to be done with, besides the things that it is about: `job.data.changes`. */
-const OF_JOB = /\{([^{}]*)\}\s*=\s*(?:[\w.]+\.parse\(\s*)?job\.data\b|\bjob\.data\.(\w+)/g;
-const IS_PAYLOAD =
-  /^(?:changes|items|lines|payload|body|rows|records|entries|delta|amount\w*|cents|quantity|qty|message|patch|updates?|diff|operations?|movements?|events?|points)$/i;
-
-/** Whether a job of a queue that takes a job for done whose function returns has data that no other job brings again. */
-function bringsData({ bench: { program }, how }: Subject): boolean {
-  const names = program.texts.flatMap((it) =>
-    [...it.matchAll(OF_JOB)].flatMap(([, list = '', name = '']) => [name, ...list.split(/[,:]/)]),
-  );
-  return takerIn(how.plan) === 'Worker' && names.some((it) => IS_PAYLOAD.test(it.trim()));
-}
 
 /** Whether a message is acknowledged, or a job taken for done, whose lock another process has, and nothing is done of its work. */
 async function acknowledgesBusy(subject: Subject): Promise<Defect | null> {

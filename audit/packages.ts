@@ -56,7 +56,7 @@ const OWN =
   'redis|valkey|keydb|dragonfly|upstash|\\bkv\\b|lock|mutex|semaphore|lease|leader|elect|sync|concurren|limit|throttl|debounc|token|nonce|random|time|moment|duration|retr(?:y|i)|poll|async|promise|config|env\\b|util';
 /** The same of a package, which may check values, too. One that is not installed, and is for something else, is stood for. */
 const NEEDED = new RegExp(
-  `${OWN}|queue|id\\b|uuid|nano|cuid|hash|crypt|date|day|\\bms\\b|\\bp-|lodash|underscore|ramda|remeda|rxjs|effect|fp-ts|zod|yup|joi|ajv|typebox|valid|schema|url|json`,
+  `${OWN}|queue|id\\b|uuid|nano|cuid|hash|crypt|date|day|\\bms\\b|\\bp-|lodash|underscore|ramda|remeda|rxjs|effect|fp-ts|zod|yup|joi|ajv|typebox|valid|schema|url|(?<!geo)json`,
   'i',
 );
 /** The same of a file beside the one that is audited. */

@@ -79,6 +79,11 @@ const SETS = [
   ['seventy-sixth', 20],
   ['seventy-seventh', 20],
   ['seventy-eighth', 20],
+  ['seventy-ninth', 20],
+  ['eightieth', 20],
+  ['eighty-first', 20],
+  ['eighty-second', 20],
+  ['eighty-third', 20],
 ] as const;
 
 /** What a set has beside its locks: their verdicts, and what plain use shows of them. */
