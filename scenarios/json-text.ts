@@ -6,11 +6,11 @@ interface JsonFault {
 }
 
 const SPACE = /[ \t\n\r]*/y;
-const IN_STRING = /(?:[^"\\\p{Cc}]|[\x7f-\x9f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*/u.source;
-const STRING = new RegExp(`"${IN_STRING}"`, 'uy');
+/** A string, or the beginning of one that nothing follows: all characters from the space on, but " and \ alone. */
+const STRING = /"(?:[ !#-[\]-\u{10ffff}]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*(?:"|(?:\\(?:u[0-9a-fA-F]{0,3})?)?$)/uy;
 const SCALAR = /(?:-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null)(?![\w.+-])/y;
-/** The beginning of a string, or a word, that nothing follows. */
-const CUT_OFF = new RegExp(String.raw`(?:"${IN_STRING}(?:\\(?:u[0-9a-fA-F]{0,3})?)?|[\w.+-]+)$`, 'uy');
+/** A word that nothing follows. */
+const CUT_OFF = /[\w.+-]+$/y;
 
 /** What may come next. */
 type Expected = 'value' | 'value or ]' | 'key' | 'key or }' | ':' | 'separator';
