@@ -9,15 +9,17 @@ import type { Trial } from './trial.js';
 export function optimisticIn({ trial }: Pick<Attempt, 'trial'>): string | null {
   if (trial === null) return null;
   const { key, sent } = trial;
+  // Where it asks for no key, it may change a hash or a list.
+  if (key === null) {
+    const watchedKeys = new Set(sent.flatMap(({ verb, words }) => (verb === 'watch' ? words.slice(1) : [])));
+    const isChange = (it: Said): boolean => it.inMulti === true && CHANGES_DATA.test(it.verb);
+    return sent.find((it) => isChange(it) && watchedKeys.has(it.key))?.key ?? null;
+  }
   const own = sent.filter((it) => it.key === key);
   const watched = own.findIndex(({ verb }) => verb === 'watch');
   const set = own.findIndex(({ operation, inMulti }) => operation === 'acquire' && inMulti === true);
   const ends = own.some(({ operation, ttlMs }) => operation === 'release' || ttlMs !== null);
-  if (watched >= 0 && set > watched && own[set]?.ifNew === false && !ends) return key;
-  // A hash or a list that it changes so is no lock whatever it holds.
-  const all = new Set(sent.flatMap(({ verb, words }) => (verb === 'watch' ? words.slice(1) : [])));
-  const changed = sent.find((it) => it.inMulti === true && all.has(it.key) && CHANGES_DATA.test(it.verb));
-  return key === null ? (changed?.key ?? null) : null;
+  return watched >= 0 && set > watched && own[set]?.ifNew === false && !ends ? key : null;
 }
 
 /** How many nodes were asked for the lock, or told that it is free: who has a majority need ask no more of them. */

@@ -27,6 +27,8 @@ const END = 5.5;
 /** A renewal comes within this share of the TTL. */
 const RENEWED_SHARE = 1.05;
 
+/** The second leader begins so many TTLs after the beginning, and waits for the lock. */
+const ASKS = 0.2;
 /** A second worker, which waits for no lock, gets the same message so many TTLs after the beginning: the key has expired. */
 const AGAIN = 1.8;
 
@@ -45,7 +47,7 @@ export async function overtakenOf({ bench, hosts, how }: Runnable): Promise<Over
     // What does its work by itself is not told to stop, but for what campaigns until then.
     const holdMs = how.campaigns || isItself ? END * ttlMs : 1;
     const isWorker = plan.use === 'script' && holdsMessages(bench.stored);
-    const uses = [[use(10, ttlMs, holdMs)], [use((isWorker ? AGAIN : 0.2) * ttlMs, ttlMs, holdMs)]];
+    const uses = [[use(10, ttlMs, holdMs)], [use((isWorker ? AGAIN : ASKS) * ttlMs, ttlMs, holdMs)]];
     const schedule = calm(1, uses, (END * ttlMs + REST_MS) * 1000);
     const worked: Record<string, number[]> = { c1: [], c2: [] };
     const heard = (_: readonly unknown[], name: string): void => {

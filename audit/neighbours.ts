@@ -14,7 +14,7 @@ const IS_OTHER = /lock|mutex|semaphore|lease|leader|elect|retry|sleep|delay|ttl|
 const IS_CONSTANT = /^[A-Z][A-Z\d_]*$/;
 /** By its last word it is a client all the same: `lockRedis`. */
 const IS_CLIENT = /(?:redis|valkey|client|conn(?:ection)?)s?$/i;
-/** By its whole name it is one. */
+/** The name of one client, and of what gives it. */
 const NAMES_CLIENT = /^(?:(?:get|create|connect|make)?_?(?:redis|valkey)(?:Client|Connection|Conn)?)$/i;
 /** A file that may have one among other connections. */
 const HAS_CONNECTIONS =
@@ -219,9 +219,8 @@ function defaultOf(text: string, request: string): string {
 }
 
 /**
- * The text of a file that stands for one which is not there, and has a client of Redis by its name, or may have one, and such a name is
- * imported: that client by each name by which it is imported, and of the latter what else is imported as of any other file. `null` for
- * every other file.
+ * The text of a file that stands for one which is not there and has a client of Redis: one that is named after Redis gives it by each
+ * name, one of connections (`./db`) by the names of clients alone. `null` for every other file.
  */
 export function clientFile(request: string, text: string): string | null {
   const names = importedFrom(text, request);

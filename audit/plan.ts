@@ -26,7 +26,7 @@ export interface Plan {
   readonly named?: string;
   /** Arguments, and properties of these (`order.id`), that have another value than in other calls. */
   readonly differs?: ReadonlySet<string>;
-  /** Arguments, and properties of these, that say who asks: what they are differs in each call. */
+  /** Arguments, and properties of these, that say who asks: each call has another one. */
   readonly owners?: ReadonlySet<string>;
   /** Arguments, and properties of these, that have the value that another one has in other calls. */
   readonly swaps?: ReadonlyMap<string, string>;

@@ -122,7 +122,7 @@ function look(node: SyntaxNode, required: Required): void {
   noteNext(node, test, required.absent);
   if (isEndless(node)) visit(node, (it) => void (isExit(it) && required.exits.add(it)));
   const again = node.type === 'DoWhileStatement' ? lastIn(test) : null;
-  if (again !== null && LEADS_ON.test(again)) required.absent.add(again);
+  if (again !== null && SAYS_MORE.test(again)) required.absent.add(again);
   if (required.exits.has(node)) noteThere(test, required.absent);
   else if (node.type === 'IfStatement' && test !== null) {
     if (leaves(part(node, 'consequent'))) needs(test, false, required);
@@ -138,7 +138,7 @@ function look(node: SyntaxNode, required: Required): void {
 }
 
 /** What says that there is a next page, by its name. */
-const LEADS_ON = /^(?:has|is)?_?(?:[mM]ore|[nN]ext)(?:[A-Z_]|$)/;
+const SAYS_MORE = /^(?:has|is)?_?(?:[mM]ore|[nN]ext)(?:[A-Z_]|$)/;
 /** What leads to the next page, by its name. */
 const IS_NEXT = /next|cursor|continuation|after/i;
 
@@ -167,7 +167,7 @@ function isExit(node: SyntaxNode): boolean {
   if (type === 'BreakStatement') return true;
   const test = part(node, 'test');
   const asked = test?.type === 'UnaryExpression' ? lastIn(part(test, 'argument')) : null;
-  return type === 'ReturnStatement' && asked !== null && LEADS_ON.test(asked);
+  return type === 'ReturnStatement' && asked !== null && SAYS_MORE.test(asked);
 }
 
 /** What is asked for by `if (!row.paid)` is there in what follows, or not: it is not known to be absent. A loop ends by that. */

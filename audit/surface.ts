@@ -12,7 +12,7 @@ const TAKES =
   /^_?(?:try|do|attempt)?_?(?:acquire|lock|obtain|take|claim|grab|get|enter|reserve|begin|start|hold|wait|checkout|own|set)(?:.*(?:lock|lease|mutex|claim|leader\w*|slot))?(?:Once|With\w+|For\w*|OrThrow|OrNull|Async)?$/i;
 const GIVES =
   /^_?(?:try|safe|do)?_?(?:release|unlock|free|giveBack|drop|leave|del|delete|remove|end|exit|dispose|close|finish|relinquish|abandon|yield|clear|put|stop|resign|abdicate|stepDown|quit|withdraw|shutdown)(?:.*(?:lock|lease|mutex|key|claim|leader\w*|slot))?(?:Safe|Async)?$/i;
-/** Of names that acquire, those that release the same by their meaning. */
+/** Names that acquire, and their opposites, which release. */
 const OPPOSITES: readonly (readonly [RegExp, RegExp])[] = [
   [/^_?(?:try)?_?enter/i, /leave|exit/i],
   [/^_?(?:try)?_?(?:begin|start)/i, /end|stop|finish/i],

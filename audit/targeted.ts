@@ -148,10 +148,10 @@ async function releasesUnawaited(subject: Subject): Promise<Defect | null> {
     ({ operation, key, atMs }) => operation === 'release' && key === trial.key && atMs >= trial.grantedMs,
   );
   if (at < 0) return null;
-  // A guard clause may take it, and nothing of all that is done.
-  const isEmpty = trial.sent.slice(0, at).every(({ key, atMs }) => key === trial.key || atMs <= trial.grantedMs);
+  // Nothing is sent or called between the grant and the release.
+  const isUnused = trial.sent.slice(0, at).every(({ key, atMs }) => key === trial.key || atMs <= trial.grantedMs);
   const isLate = steps.every(({ from }) => from > at) && steps.some(({ isHarm, toMs }) => isHarm && toMs <= own.leftMs);
-  if (isEmpty && isLate && subject.how.plan.use === 'handler') return RELEASES_FIRST;
+  if (isUnused && isLate && subject.how.plan.use === 'handler') return RELEASES_FIRST;
   const isUnderWay = steps.some(({ from, to }) => from <= at && to > at);
   const isAwaited = steps.some(({ from, toMs }) => from > at && toMs <= own.leftMs);
   // Nothing is done by then, but that the first step may have looked; and what is under way is no last step.

@@ -204,6 +204,7 @@ const WAYS: readonly (Pick<Understood, 'isBare' | 'isLong'> & { readonly passes:
   { isBare: false, isLong: false, passes: true },
 ];
 
+/** What is tried first of work of its own: with the TTL that its author chose, where it may be given another one. */
 const OWN_TTL = { isBare: true, isLong: false, passes: false };
 
 async function triedAs(bench: Bench, plan: Plan, hints: Hints): Promise<TriedLock | null> {
@@ -212,7 +213,6 @@ async function triedAs(bench: Bench, plan: Plan, hints: Hints): Promise<TriedLoc
   const isOpen = hints.nodes === undefined && servers === null;
   let problem: NotGivenError | null = null;
   const texts = bench.program.texts;
-  // What does work of its own has a TTL that was chosen for that, where nobody gives it another one.
   const mayBeGiven = plan.use === 'handler' && bench.program.shapes.some(mayGiveTtl);
   // What its options were given may be the reason why it gives no lock.
   for (const way of mayBeGiven ? [OWN_TTL, ...WAYS] : WAYS) {

@@ -19,6 +19,7 @@ export const MOST_CALLS = 32;
 /** Lists of more elements are long. */
 const LONG_LIST = 100;
 
+/** After so many calls of one name in an acquisition nothing is left: one for each element of a long list, or several of a short one. */
 function mostCalls(): number {
   const { elements: length } = calls;
   return length > LONG_LIST ? length + MOST_CALLS : length * MOST_CALLS;
@@ -353,7 +354,7 @@ export const QUIET: object = new Proxy(quiet, {
 /** The elements of a list of which nothing is known. Long lists are gone through a few times, and have none after that. */
 export function elements(text: string, number: number = 1): readonly unknown[] {
   const { elements: length } = calls;
-  if (length > LONG_LIST && leftOf('', true, MOST_CALLS) !== true) return [];
+  if (length > LONG_LIST && leftOf('a long list', true, MOST_CALLS) !== true) return [];
   return Array.from({ length }, () => unknownValue({}, text, '', UNTYPED, number));
 }
 

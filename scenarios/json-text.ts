@@ -9,8 +9,6 @@ const SPACE = /[ \t\n\r]*/y;
 /** A string, or the beginning of one that nothing follows: all characters from the space on, but " and \ alone. */
 const STRING = /"(?:[ !#-[\]-\u{10ffff}]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*(?:"|(?:\\(?:u[0-9a-fA-F]{0,3})?)?$)/uy;
 const SCALAR = /(?:-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null)(?![\w.+-])/y;
-/** A word that nothing follows. */
-const CUT_OFF = /[\w.+-]+$/y;
 
 /** What may come next. */
 type Expected = 'value' | 'value or ]' | 'key' | 'key or }' | ':' | 'separator';
@@ -21,8 +19,8 @@ type Expected = 'value' | 'value or ]' | 'key' | 'key or }' | ':' | 'separator';
  */
 export function jsonFault(text: string): JsonFault {
   const { at, depth } = scan(text);
-  CUT_OFF.lastIndex = at;
-  const ended = at === text.length || (depth > 0 && CUT_OFF.test(text));
+  // A word that nothing follows may be the beginning of one.
+  const ended = at === text.length || (depth > 0 && /^[\w.+-]+$/.test(text.slice(at)));
   const before = ended ? text : text.slice(0, at);
   return { line: before.split('\n').length, column: before.length - before.lastIndexOf('\n'), ended };
 }
