@@ -286,3 +286,48 @@ it('finds a script that leads on where its renewals fail', async () => {
   expect(await idsOfModule(reminders('leading && performance.now() < until'))).toEqual([]);
   expect(await idsOfModule(reminders('leading'))).toEqual(['silent-loss']);
 });
+
+/** A leader whose call goes on until it is told to stop, and works in a loop meanwhile. */
+const looping = (leads: string): string => `
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import Redis from 'ioredis';
+import { Pool } from 'pg';
+${SCRIPTS}
+export class Shipper {
+  private readonly id = randomUUID();
+  private readonly redis = new Redis(process.env.REDIS_URL!, { commandTimeout: 2_000 });
+  private readonly db = new Pool();
+  private leading = false;
+  private until = 0;
+  private stopped = false;
+  async start(): Promise<void> {
+    const timer = setInterval(() => void this.elect(), TTL / 3);
+    await this.elect();
+    while (!this.stopped) {
+      if (${leads}) await this.shipOne().catch((error) => console.error(error));
+      await sleep(200);
+    }
+    clearInterval(timer);
+    this.leading = false;
+    await this.redis.eval(RELEASE, 1, 'shipper', this.id);
+  }
+  stop(): void { this.stopped = true; }
+  private async elect(): Promise<void> {
+    const at = Date.now();
+    try {
+      if (this.leading) this.leading = (await this.redis.eval(RENEW, 1, 'shipper', this.id, TTL)) === 1;
+      else this.leading = (await this.redis.set('shipper', this.id, 'PX', TTL, 'NX')) === 'OK';
+      if (this.leading) this.until = at + TTL * 0.8;
+    } catch (error) { console.error(error); }
+  }
+  private async shipOne(): Promise<void> {
+    const { rows } = await this.db.query('select id from parcels where shipped_at is null limit 10');
+    for (const row of rows) await this.db.query('update parcels set shipped_at = now() where id = $1', [row.id]);
+  }
+}`;
+
+it('cuts off a leader that works in its loop', async () => {
+  expect(await idsOf(looping('this.leading && Date.now() < this.until'), 40)).toEqual([]);
+  expect(await idsOf(looping('this.leading'))).toEqual(['silent-loss']);
+});

@@ -3,14 +3,16 @@ import type { Fault } from '../scenarios/index.js';
 import { isWork } from './called.js';
 import { later } from './load.js';
 import type { Plan } from './plan.js';
-import { calm, heldNow, REST_MS, rehearse, use } from './rehearsal.js';
+import { calm, cutOff, heldNow, REST_MS, rehearse, use } from './rehearsal.js';
 import { holdsMessages } from './stored.js';
 import type { Runnable } from './subject.js';
 import { CAMPAIGNS } from './terms.js';
 import type { Trial } from './trial.js';
 
-/** What a leader does that was paused until another one led. */
+/** What a leader does that was paused, or cut off, until another one led. */
 export interface Overtaken {
+  /** It cannot renew its key, and goes on with its work. */
+  readonly leadsOn: boolean;
   /** Its renewal is refused, and it goes on with its work. */
   readonly ignoresRefusal: boolean;
   /** Its renewal is granted though the key is another's: the verb of that. */
@@ -19,6 +21,9 @@ export interface Overtaken {
 
 /** What campaigns again and again. */
 const REPEATS = /\bset(?:Interval|Timeout)\s*\(|\bwhile\s*\(/;
+
+/** A leader that looks for work in a loop finds some as often as this times `MOST_CALLS`: until it is no longer looked at. */
+const MANY = 30;
 
 /** The first leader is paused so many TTLs after the beginning, and is back after so many; it is looked at until so many have passed. */
 const PAUSED = 0.6;
@@ -34,15 +39,20 @@ const AGAIN = 1.8;
 
 /**
  * Lets a leader that renews its key by a timer, or a worker that gets a message from a list, be paused for longer than its TTL. Another
- * process leads then, or gets the same message, and keeps its key for as long as it is looked at.
+ * process leads then, or gets the same message, and keeps its key for as long as it is looked at. One whose own election is not what was
+ * recognized is also cut off from its node.
  */
 export async function overtakenOf({ bench, hosts, how }: Runnable): Promise<Overtaken> {
-  const none: Overtaken = { ignoresRefusal: false, renewsAny: null };
+  const none: Overtaken = { leadsOn: false, ignoresRefusal: false, renewsAny: null };
   const ttlMs = how.fixedTtlMs;
   if (ttlMs === null || how.nodes > 1 || !bench.program.texts.some((it) => REPEATS.test(it))) return none;
-  for (const plan of electionsIn({ bench, how })) {
-    const [atUs = 0, backUs = 0] = [PAUSED, BACK].map((share) => Math.round(share * ttlMs * 1000));
-    const paused: Fault = { kind: 'pause', process: 'c1', atUs, forUs: backUs - atUs };
+  const [atUs = 0, backUs = 0] = [PAUSED, BACK].map((share) => Math.round(share * ttlMs * 1000));
+  const paused: Fault = { kind: 'pause', process: 'c1', atUs, forUs: backUs - atUs };
+  const isCut = cutOff('c1', 1, PAUSED * ttlMs, END * ttlMs);
+  const tried = electionsIn({ bench, how }).flatMap((plan) =>
+    (plan === how.plan ? [paused] : [paused, isCut]).map((fault) => ({ plan, fault })),
+  );
+  for (const { plan, fault } of tried) {
     const isItself = !how.campaigns && plan.take === how.plan.take;
     // What does its work by itself is not told to stop, but for what campaigns until then.
     const holdMs = how.campaigns || isItself ? END * ttlMs : 1;
@@ -55,10 +65,11 @@ export async function overtakenOf({ bench, hosts, how }: Runnable): Promise<Over
       if (owner !== null && isWork(name)) worked[owner.name]?.push(owner.wallMs());
     };
     const takes = (): Promise<void> => later(heldNow(bench) === null ? 0 : END * ttlMs);
-    const ways = { naturally: true, heard, planOf: () => plan, ...(isWorker ? { takes } : {}) };
+    const elements = plan === how.plan ? 1 : MANY;
+    const ways = { naturally: true, heard, elements, planOf: () => plan, ...(isWorker ? { takes } : {}) };
     const { stored } = bench;
     if (isWorker) bench.stored = [...stored, ...stored.filter(([verb]) => verb === 'RPUSH')];
-    const attempts = await rehearse(bench, hosts, how, { ...schedule, faults: [paused] }, ways).finally(() => {
+    const attempts = await rehearse(bench, hosts, how, { ...schedule, faults: [fault] }, ways).finally(() => {
       bench.stored = stored;
     });
     const [first, next] = ['c1', 'c2'].map((name) => attempts.find(({ client }) => client === name));
@@ -75,7 +86,7 @@ export async function overtakenOf({ bench, hosts, how }: Runnable): Promise<Over
     // What campaigns again calls what it needs for that.
     const worksOn = !isItself && ['c1', 'c2'].every((name) => worked[name]?.some(isLater));
     const leadsOn = how.campaigns && how.sign?.isKept !== true && first.believes;
-    if (worksOn || leadsOn) return { ...none, ignoresRefusal: true };
+    if (worksOn || leadsOn) return { ...none, ...(fault === paused ? { ignoresRefusal: true } : { leadsOn: true }) };
   }
   return none;
 }

@@ -95,18 +95,18 @@ export interface Untold {
  */
 export async function untoldOf(subject: Runnable, loops: boolean): Promise<Untold> {
   const { bench, how } = subject;
-  const { ignoresRefusal, renewsAny } = await overtakenOf(subject);
+  const { leadsOn: isCutOff, ignoresRefusal, renewsAny } = await overtakenOf(subject);
   const none = {
     goesOnUntold: false,
     extendsInSteps: false,
     extendsAny: renewsAny,
     stopsExtending: null,
     revivesUntold: false,
-    leadsOn: false,
+    leadsOn: isCutOff,
     ignoresRefusal,
   };
   const ttlMs = how.fixedTtlMs;
-  if (ignoresRefusal || renewsAny !== null) return none;
+  if (isCutOff || ignoresRefusal || renewsAny !== null) return none;
   const isScript = how.plan.use === 'script';
   if (how.plan.use !== 'handler' && !(isScript && loops)) return none;
   if (ttlMs === null || refusesLate(bench) || (loops && !how.releases && !isScript)) return none;
