@@ -23,10 +23,10 @@ import { defectsOf } from './diagnosis.js';
 import { environmentFor, serversIn } from './environment.js';
 import type { Bench } from './load.js';
 import { mute } from './mute.js';
-import { lostUpdates } from './optimistic.js';
+import { updatesIn } from './optimistic.js';
 import { whereOf } from './plan.js';
 import { firstLineOf, Program } from './program.js';
-import { endsOtherwise, LostUpdateError, MOST_NODES, reasonOf } from './refusal.js';
+import { endsOtherwise, MOST_NODES, OptimisticError, reasonOf } from './refusal.js';
 import { isCache, waitsForHolder } from './repeats.js';
 import { requiredIn, requiredTypes } from './required.js';
 import { type AuditPlan, type AuditResult, CLIENT_KINDS, type ClientKind, type Finding, type Hints } from './result.js';
@@ -107,7 +107,7 @@ async function audited(plan: AuditPlan, tell: Tell, isStopped: () => boolean): P
   calls.body = bodyIn(program.sources);
   calls.files = filesIn(program.sources);
   const understood = await firstUnderstood(program, clientsFor(program, plan), plan);
-  if (understood instanceof LostUpdateError) return lostUpdates(program, understood, plan);
+  if (understood instanceof OptimisticError) return updatesIn(program, understood, plan);
   const [bench, found] = understood;
   if (found.seen.takenOver) throw new InputError(endsOtherwise(program.name, found.seen.alone.trial?.key ?? ''));
   const searched = await searchAudit(bench, found, {
@@ -186,7 +186,7 @@ async function firstUnderstood(
   program: Program,
   kinds: readonly ClientKind[],
   hints: Hints,
-): Promise<[Bench, FoundLock] | LostUpdateError> {
+): Promise<[Bench, FoundLock] | OptimisticError> {
   let problem: unknown = null;
   for (const kind of kinds) {
     try {
@@ -203,7 +203,7 @@ async function firstUnderstood(
       };
       return [bench, await understand(bench, hints)];
     } catch (error) {
-      if (error instanceof LostUpdateError) return error;
+      if (error instanceof OptimisticError) return error;
       problem ??= error;
     }
   }

@@ -15,7 +15,7 @@ import { answerOf, beliefOf, comparedBeliefOf, type HeldByFile, isLike, isRefusa
 import { type Bench, beginIn, follow, type Loaded, later, loadIn, methodOf, takesKey } from './load.js';
 import { getsLock, stopped } from './own-work.js';
 import { type Plan, saysWhether, takerIn, type Understood } from './plan.js';
-import { answered, noteStatus, responseOf } from './response.js';
+import { answered, noteAnswer, responseOf } from './response.js';
 import { isResponse, roleOf } from './roles.js';
 import { CAMPAIGNS, listenTo, type Terms } from './terms.js';
 import { type Trial, usable } from './trial.js';
@@ -169,12 +169,13 @@ class LockUser {
       const call = (): Promise<unknown> => callOf(taker, { ...acquiring, response: response.it, stop: stop.signal });
       const mayGoOn = !isAsync(taker.it) && taker.parameters.some(isResponse);
       const done = mayGoOn ? answered(call, response) : call();
-      noteStatus(trial, done, response);
+      noteAnswer(trial, done, response);
       trial.loops = taker.parameters.some((it) => roleOf(it) === 'signal' && !it.isOptional);
       return this.worksItself(trial, done, done, stop);
     }
     const owner: unknown = plan.take === '' ? this.besides : target;
     const given: unknown = await callOf(taker, acquiring);
+    trial.returned = given;
     listenTo(process, given, terms);
     // What gives its own object gives nothing that tells one lock from another.
     const result = given === target ? undefined : given;

@@ -25,6 +25,7 @@ export const FINDING_TITLES: Readonly<Record<string, string>> = {
   'forgets-done': 'Its mark that work is done ends with the key of the claim.',
   'guard-released': 'It deletes the key that says that the work of a period is done.',
   hang: 'A call never returns, or goes round in circles.',
+  'ignores-exec': 'It takes a transaction for done that Redis has refused: EXEC answers null.',
   'keeps-late-grant': 'An acquisition that has given up gets the lock later, and keeps it.',
   'kept-on-error': 'It keeps its key when the work throws.',
   'kept-on-return': 'It keeps its key where it returns early.',

@@ -1,27 +1,27 @@
 import { whereOf } from './plan.js';
 import type { Program } from './program.js';
-import type { LostUpdateError } from './refusal.js';
+import type { OptimisticError } from './refusal.js';
 import type { AuditPlan, AuditResult } from './result.js';
-import { LOSES_UPDATES } from './shown-defects.js';
 import { shownFinding } from './shown-finding.js';
 
-/** The result for a file in which nobody holds a lock, and whose optimistic updates lose changes. */
-export function lostUpdates(
+/** The result for a file in which nobody holds a lock, and values are changed by WATCH and MULTI. */
+export function updatesIn(
   program: Program,
-  { plan, message }: LostUpdateError,
+  { plan, message, judged }: OptimisticError,
   { path }: Pick<AuditPlan, 'path'>,
 ): AuditResult {
+  const { defect, runs, updates } = judged;
   return {
     name: program.name,
-    verdict: 'violated',
+    verdict: defect !== null ? 'violated' : updates === 0 ? 'inconclusive' : 'passed',
     understood: [message],
     promise: 'update',
     admits: 1,
-    findings: [shownFinding(LOSES_UPDATES, whereOf(program, plan), path)],
+    findings: defect === null ? [] : [shownFinding(defect, whereOf(program, plan), path)],
     notes: [],
-    runs: 0,
+    runs,
     left: 0,
-    acquired: 0,
+    acquired: updates,
     classes: {},
     isInterrupted: false,
   };

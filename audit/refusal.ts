@@ -1,5 +1,6 @@
 import { UnsupportedClient } from '../libraries/session.js';
 import { InputError } from '../scenarios/input-error.js';
+import type { Defect } from './defect.js';
 import { knownServiceAt } from './hosts.js';
 import { nameOfPlan, type Plan } from './plan.js';
 import { firstLineOf } from './program.js';
@@ -27,20 +28,28 @@ export class NotGivenError extends Error {
   }
 }
 
+/** What optimistic updates come to that are made at once. */
+export interface Judged {
+  readonly defect: Defect | null;
+  /** Runs in which updates were made at once. */
+  readonly runs: number;
+  /** Updates that were made in them. */
+  readonly updates: number;
+}
+
 /** A function that changes a value where nobody else has, and holds nothing. */
 export class OptimisticError extends NotGivenError {
   readonly plan: Plan;
+  readonly judged: Judged;
 
-  constructor(plan: Plan, key: string) {
+  constructor(plan: Plan, key: string, judged: Judged) {
     const name = nameOfPlan(plan);
     super(name, null);
     this.plan = plan;
+    this.judged = judged;
     this.message = `${name} changes ${JSON.stringify(key)} by WATCH and MULTI: that is an optimistic update, in which nobody holds a lock`;
   }
 }
-
-/** The same of one whose changes are lost. */
-export class LostUpdateError extends OptimisticError {}
 
 /** Says why no lock was found in a file. */
 export function notFound(name: string, plans: readonly Plan[], problems: readonly unknown[]): InputError {

@@ -34,15 +34,6 @@ it.each([
     'export const add = (a: number, b: number): number => a + b;',
     'lock.ts: no lock was found in it: 2 ways to call it were tried, and none of them set a key in Redis by SET, SETNX, or a script; --acquire <name> says which function acquires',
   ],
-  [
-    `import type { Redis } from 'ioredis';
-export async function add(redis: Redis, account: string) {
-  await redis.watch(account);
-  const before = Number(await redis.get(account));
-  return redis.multi().set(account, before + 1).exec();
-}`,
-    'lock.ts: no lock was found in it: add changes "a" by WATCH and MULTI: that is an optimistic update, in which nobody holds a lock; --acquire <name> says which function acquires',
-  ],
 ])('says in a sentence what is wrong with %j', async (text, sentence) => {
   expect(await refusalOf(text)).toBe(sentence);
 });

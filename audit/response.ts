@@ -22,16 +22,19 @@ function statusIn(returned: unknown): number | null {
   return typeof statusCode === 'number' ? statusCode : null;
 }
 
-/** Notes by which status a handler answers: that of what it returns, or of what it has sent. */
-export function noteStatus(
-  to: { status: number | null },
+/** Notes what a handler returns, and by which status it answers: that of what it returns, or of what it has sent. */
+export function noteAnswer(
+  to: { status: number | null; returned: unknown },
   done: Promise<unknown>,
   { status }: Pick<ResponseStub, 'status'>,
 ): void {
   const note = (returned: unknown): void => {
     to.status = statusIn(returned) ?? status();
   };
-  done.then(note, note);
+  done.then((returned) => {
+    to.returned = returned;
+    note(returned);
+  }, note);
 }
 
 /** What handles a request, and does not wait for that, has answered within this, ms of simulated time. */

@@ -105,13 +105,6 @@ export const SHARES_WATCH: Defect = {
   isShown: true,
 };
 
-/** The same of updates that nobody holds a lock for. */
-export const LOSES_UPDATES: Defect = {
-  ...SHARES_WATCH,
-  sentence:
-    'all calls of a process send WATCH and EXEC over one shared connection: the EXEC (or UNWATCH) of one call ends the WATCH of another, whose transaction then succeeds though the watched key has changed in between, and one of the two changes is lost (a lost update)',
-};
-
 /** Calls of one object overwrite each other's token. */
 export const SHARES_TOKEN: Defect = {
   id: 'shared-state',

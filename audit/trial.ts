@@ -74,6 +74,8 @@ export class Trial {
   readonly worksAtMs: number[] = [];
   /** The status by which its call has answered a request; `null` where it has not. */
   status: number | null = null;
+  /** What its call has returned, where that has not failed. */
+  returned: unknown = undefined;
   /** Transactions that it was run in, or has run: how many commands were sent before each, and before its commit. */
   readonly transactions: { readonly from: number; to: number }[] = [];
   /** It can be relied on for this share of its TTL. */

@@ -35,25 +35,17 @@ import {
   type Understood,
 } from './plan.js';
 import { chosen, plansIn } from './plans.js';
-import {
-  LostUpdateError,
-  MOST_NODES,
-  NotGivenError,
-  notFound,
-  OptimisticError,
-  UNRELEASED,
-  UNSAID,
-} from './refusal.js';
+import { MOST_NODES, NotGivenError, notFound, OptimisticError, UNRELEASED, UNSAID } from './refusal.js';
 import { type Attempt, calm, rehearse, use } from './rehearsal.js';
 import type { Hints } from './result.js';
 import { mayGiveTtl } from './roles.js';
 import { isAdded, setsAnyway } from './said.js';
-import { sharesWatch } from './shared-watch.js';
 import { LOOKS_BEFORE, STALE_READ } from './shown-defects.js';
 import { withStored } from './stored.js';
 import { isTaker } from './surface.js';
 import { CAMPAIGNS } from './terms.js';
 import { FIRST_TTL_MS } from './units.js';
+import { judgeUpdates } from './updates.js';
 
 /** A lock, as one way to use it shows it. */
 export interface TriedLock {
@@ -108,8 +100,9 @@ export async function understand(bench: Bench, hints: Hints): Promise<FoundLock>
   }
   const stored = storing === null ? null : await foundBy(storing);
   if (stored !== null) return withOthers(bench, stored, plans);
-  const lost = problems.find((it) => it instanceof LostUpdateError);
-  if (lost !== undefined) throw lost;
+  const updates = problems.filter((it) => it instanceof OptimisticError);
+  const [judged] = [...updates.filter((it) => it.judged.defect !== null), ...updates];
+  if (judged !== undefined) throw judged;
   const { name, missing } = bench.program;
   // It may be what the lock is made of.
   const [first] = missing;
@@ -236,8 +229,8 @@ async function triedAs(bench: Bench, plan: Plan, hints: Hints): Promise<TriedLoc
     if (looking === null) break;
     const updated = optimisticIn(looking);
     if (updated !== null) {
-      const loses = (await sharesWatch({ bench, hosts, how: { ...first, nodes: 1 } }, plan)) !== null;
-      throw new (loses ? LostUpdateError : OptimisticError)(plan, updated);
+      const judged = await judgeUpdates({ bench, hosts, how: { ...first, nodes: 1 } }, plan, updated);
+      throw new OptimisticError(plan, updated, judged);
     }
     if (isTaken(looking)) return isPlausible(looking, plan) ? triedWith(bench, hosts, first, looking, hints) : null;
     if (setsKey(looking)) problem ??= new NotGivenError(nameOfPlan(plan), looking.error);
