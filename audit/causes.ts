@@ -136,7 +136,8 @@ export const WITHOUT_KEY: Cause = {
   fix: 'when the last try has failed, throw or return nothing; do no work',
 };
 
-const WAITS_FOR_MESSAGE: Cause = {
+/** Of a waiter that is told by nobody. */
+export const WAITS_FOR_MESSAGE: Cause = {
   id: 'waits-for-message',
   sentence:
     'it waits for a message, without an end, and never asks again: one that was sent before it had subscribed is lost, and a holder that has died sends none; its caller hangs for ever',

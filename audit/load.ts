@@ -68,8 +68,14 @@ export async function loadIn(bench: Bench, addresses: readonly NodeAddress[], is
   const places = isRest ? urls : placesFor(program.sources, addresses);
   const shapes = new Shapes(program);
   let own: unknown;
+  let listening: unknown;
   const clientFor = (parameter: Parameter): unknown => {
     const [client] = all();
+    const [address] = addresses;
+    if (LISTENS.test(parameter.name) && address !== undefined) {
+      listening ??= clients.make(address, addresses.length);
+      return listening;
+    }
     if (own === undefined) return client;
     const isOnly = hasOwnConnections(program) || program.texts.some((it) => ADDS_COMMANDS.test(it));
     return isOnly || lacks(client as object, parameter) ? own : client;
@@ -96,6 +102,9 @@ export async function loadIn(bench: Bench, addresses: readonly NodeAddress[], is
   }
   return { exports, shapes, given, begun: new Set() };
 }
+
+/** A client that subscribes, and can send nothing else then: another one than that which sends the commands. */
+const LISTENS = /^_?(?:sub|subscriber|pubsub|listener)(?:Redis|Client|Conn(?:ection)?)?$|(?:Sub|Subscriber)$/;
 
 /** A function that connects, and gives what other functions of the file are handed as their client. */
 const CONNECTS =

@@ -59,7 +59,7 @@ const IS_CLIENT_NAME =
 const IS_ANY_STORE_NAME = /^_?(?:kv|store|cache|db|node|r|rc|cmd|backend)$/i;
 /** Types of what is asked for data besides Redis. */
 const IS_DATABASE_TYPE =
-  /(?:D[bB]|Database|Pool|DataSource|EntityManager|Repository|PrismaClient)\b|^(?:Knex|Kysely|Drizzle\w*)\b/;
+  /(?:D[bB]|Database|Pool|DataSource|EntityManager|Repository|PrismaClient)\b|^(?:Knex|Kysely|Drizzle\w*|Sql)\b/;
 /** Methods of clients of Redis. */
 const OF_CLIENTS =
   /^(?:p?set(?:nx|ex)?|p?(?:expire|ttl)(?:at)?|m?get(?:del|ex|set)?|del|unlink|exists|incr\w*|decr\w*|eval\w*|script\w*|fcall\w*|multi|pipeline|exec|watch|unwatch|duplicate|(?:dis)?connect|quit|on|once|p?(?:un)?subscribe|publish|call|send_?command|defineCommand|ping|time|wait|keys|scan|h(?:m?[gs]et\w*|del|incr\w*|len|exists)|z\w+|s(?:add|rem|card|members|ismember)|b?[lr](?:push|pop|rem|range|len|trim)\w*)$/i;
@@ -152,6 +152,8 @@ export function roleOf(parameter: Parameter, isRelease = false): Role {
   // A method of what is handed over: `ledger.store`.
   if (parameter.isFunction && IS_ANY_STORE_NAME.test(name) && type !== '' && !IS_CLIENT_TYPE.test(type))
     return 'unknown';
+  // `knex('users')` and a template of `sql` ask a database.
+  if (isFunction && IS_DATABASE_TYPE.test(type)) return 'unknown';
   if (isFunction && !IS_CLIENT_NAME.test(name)) {
     if (isCheck(parameter) || OF_MESSAGE.test(name) || GIVES_MANY.test(type) || isComputed(parameter)) return 'unknown';
     const isTold = TOLD_EVENTS.test(type) && !IS_WORK_NAME.test(name);

@@ -40,8 +40,8 @@ const LESS_SHARED = 15;
 const LAST = -100;
 const OF_CLASS = 60;
 /** What its functions call, where their own names do not say it. */
-const CALLS_SHARED = /\.\w*(?:Shared?|Reader|ReadLock)\w*\(|\.\w+\(\s*['"](?:read|shared)['"]/;
-const CALLS_EXCLUSIVE = /\.\w*(?:Exclusive|Writer|WriteLock)\w*\(|\.\w+\(\s*['"](?:write|exclusive)['"]/;
+const CALLS_SHARED = /\.\w*(?:Shared?|Reader|ReadLock)\w*\(|\b\w+\(\s*['"](?:read|shared)['"]/;
+const CALLS_EXCLUSIVE = /\.\w*(?:Exclusive|Writer|WriteLock)\w*\(|\b\w+\(\s*['"](?:write|exclusive)['"]/;
 const RUNS = /with|using|lock|exclusive|guard|run|mutex|critical|protect|once|leader|exec|perform|sync/i;
 
 function hasRole(parameters: readonly Parameter[], role: ReturnType<typeof roleOf>): boolean {

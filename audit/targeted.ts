@@ -2,7 +2,7 @@ import { current } from '../libraries/runtime/owner.js';
 import { isWork } from './called.js';
 import { commandsOf, type Defect } from './defect.js';
 import { isHarmful } from './late-safe.js';
-import { hasLine, keepsPlace } from './lines.js';
+import { hasLine, hasMessages, keepsPlace, waitsForDead } from './lines.js';
 import { EXTENDS_OLD, RELEASES_FIRST } from './loss-defects.js';
 import { type Attempt, cutOff, delayed, use } from './rehearsal.js';
 import { doesTwice, looksOnlyBefore, repeatsAfterWait } from './repeats.js';
@@ -35,6 +35,7 @@ export async function targetedDefects(subject: Subject): Promise<readonly Defect
     [used !== 'handler' && isSingle && !how.campaigns, () => keepsLateGrant(subject)],
     [used !== 'handler' && how.renews && isSingle, () => extendsUnheeded(subject)],
     [used !== 'handler' && isSingle && !how.campaigns && hasLine(subject), () => keepsPlace(subject)],
+    [isSingle && !how.campaigns && hasMessages(subject), () => waitsForDead(subject)],
     [isSingle && subject.alone.trial?.endsByValue === true, () => takenByTwo(subject)],
     [subject.bench.clients.givesNewLocks, () => Promise.resolve(extendsOldLock(subject))],
     [used === 'with' && how.releases && isSingle && hasContexts(subject), () => reenters(subject)],
@@ -58,8 +59,8 @@ const EXTENDS_ONE =
   /\bconst\s+(\w+)\s*=\s*await\s+(?:[\w#]+\.)*#?(\w+)\.acquire\([\s\S]*?\bsetInterval\([^;]*?\b\1\.extend\(/;
 
 /** An extension whose answer nobody keeps, and one whose answer is kept or handed on. */
-const DROPS_EXTENDED = /(?:^|[;{}])\s*(?:await|void)\s+(?:this\.)?#?\w+\.extend\(/gm;
-const KEEPS_EXTENDED = /(?:=|=>|return|[(,])\s*(?:await\s+)?(?:this\.)?#?[\w.]+\.extend\(/;
+const DROPS_EXTENDED = /(?:^|[;{}])\s*(?:(?:await|void)\s+)?(?:this\.)?#?\w+\.extend\(/gm;
+const KEEPS_EXTENDED = /(?:=|=>|return|[(,?:&|])\s*(?:await\s+)?(?:this\.)?#?[\w.]+\.extend\(/;
 const OF_REDLOCK = /\b(?:from\s*|require\(\s*)['"]redlock/;
 const REPEATS = String.raw`\b(?:setInterval|while|for)\s*\(`;
 
