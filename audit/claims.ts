@@ -18,12 +18,15 @@ export interface Claims {
   readonly daily: string | null;
   /** A column to which work adds each time that it is done; `null` where there is none. */
   readonly adds: string | null;
+  /** In a transaction, they add a record that may be there already, and do nothing more where it is. */
+  readonly claimsRecord: boolean;
 }
 
 /** What these files say about how often their work is done. */
 export function claimsIn(texts: readonly string[]): Claims {
   const daily = texts.map((it) => DAILY.exec(it)?.[2]).find((it) => it !== undefined) ?? null;
-  return { claim: claimIn(texts), daily, adds: addsIn(texts) };
+  const claimsRecord = texts.some((it) => IN_TRANSACTION.test(it) && CLAIMS_RECORD.test(it));
+  return { claim: claimIn(texts), daily, adds: addsIn(texts), claimsRecord };
 }
 
 function claimIn(texts: readonly string[]): string | null {
@@ -33,6 +36,10 @@ function claimIn(texts: readonly string[]): string | null {
 
 /** A schedule of one time a day, or less often: its minute and its hour are numbers. */
 const DAILY = /\b(?:(?:schedule\w*|Cron(?:Job)?)\(\s*|cronTime:\s*)(['"`])((?:\d+ )?\d+ \d+ \S+ \S+ \S+)\1/;
+const IN_TRANSACTION = /\btransaction\b|['"`]begin\b/i;
+/** `… ON CONFLICT DO NOTHING …; if (rowCount === 0) return`, and the same of a query builder. */
+const CLAIMS_RECORD =
+  /(?:\bon\s+conflict\b[^;`]{0,80}\bdo\s+nothing\b|\.onConflict\([^()]*\)\s*\.ignore\(\)|\binsert\s+ignore\b)[\s\S]{0,160}?\bif\s*\(\s*(?:!\s*[\w?.]+|[\w?.]+\s*===?\s*(?:0|null|undefined))\s*\)\s*(?:\{[^{}]{0,160})?\b(?:return|throw)\b/i;
 const UPDATE = /\bupdate\s+[\w".]+\s+set\s+([^;`]*?)\bwhere\b([^;`]*)/gi;
 /** A column that is set to more, or less, than it was. */
 const ADDS = /\b(\w+)\s*=\s*(?:\w+\.)?\1\s*[+-]/i;

@@ -182,7 +182,7 @@ function errorDefects({ how, seen }: Pick<FoundLock, 'how' | 'seen'>): Defect[] 
   const { unreached, worksUnasked, worksRefused } = seen;
   if (how.asksOne && unreached?.attempt.held != null) return [FAILS_OVER];
   // A leader that leads on asks for no key then.
-  if (worksRefused || seen.leadsOn || (how.nodes === 1 && isHarmless(seen.alone))) return [];
+  if (worksRefused || seen.leadsOn || (how.nodes === 1 && (seen.claimsRecord || isHarmless(seen.alone)))) return [];
   const trial = unreached?.attempt.trial;
   if (unreached === null || trial?.isGranted !== false || (unreached.attempt.held === null && !worksUnasked)) return [];
   const { nodes } = unreached;

@@ -55,7 +55,7 @@ function isOfPeriod({ key, ttlMs }: Trial): boolean {
 
 /** Work that reaches people each time that it is done. */
 const SENDS =
-  /(?:send|post|push|deliver|dispatch)\w*(?:mail|sms|text|message|notification|digest|newsletter|report|reminder)/i;
+  /(?:send|post|push|deliver|dispatch)\w*(?:mail|sms|text|message|notification|digest|newsletter|report|reminder)|(?:mail|sms|slack|notif|postmark|sendgrid|resend|transport)\w*\.(?:send|post|push|deliver|notify)|^\.(?:send|deliver|notify)$/i;
 
 /** What says or shows that work is done once in a period; `null` for nothing. */
 function onceBy(name: string, trial: Trial, { claim, daily, adds }: Claims): string | null {

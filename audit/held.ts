@@ -259,8 +259,12 @@ const THROWS = /\bthrow(?:IfAborted)?\b/;
 /** Whether all that a function does is to throw, or not. */
 function onlyThrows(it: Callable, name: string): boolean {
   const text = Function.prototype.toString.call(it);
-  return CHECKS.test(name) && it.length === 0 && THROWS.test(text) && !/^async\b/.test(text) && !acts(text);
+  const isAsked = it.length === 0 || COMPARES_LEAST.test(text);
+  return CHECKS.test(name) && isAsked && THROWS.test(text) && !/^async\b/.test(text) && !acts(text);
 }
+
+/** The only parameter says how much has to be left: `ensure(ms)`, which compares that. */
+const COMPARES_LEAST = /^[^(]*\(\s*(\w+)\s*\)[\s\S]*(?:[<>]=?\s*\1\b|\b\1\s*[<>])/;
 
 const COMMENT = /\/\/[^\n]*|\/\*[\s\S]*?\*\//g;
 
@@ -284,7 +288,7 @@ const TAKES_LEAST = /^(?:async\s+|function\s*|[\w$#]+\s*)?\(\s*\w+\s*=\s*[\d_.]+
 
 /** Whether a function does not throw, where it is asked for no time that is left. */
 function passes(it: Callable, value: unknown): boolean {
-  const least = TAKES_LEAST.test(Function.prototype.toString.call(it)) ? [0] : [];
+  const least = it.length === 1 || TAKES_LEAST.test(Function.prototype.toString.call(it)) ? [0] : [];
   try {
     asking(() => withoutAborts(() => it.call(value, ...least)));
     return true;

@@ -51,6 +51,7 @@ export const FINDING_TITLES: Readonly<Record<string, string>> = {
   'outlives-key': 'It says that it is held for longer than its key lives.',
   'over-when-given': 'It hands over a lock that is over.',
   overwrites: 'It overwrites the key of another process.',
+  'pays-again': 'It removes its guard after a payment that the retry makes again.',
   'ranked-by-clock': 'It ranks its holders by times that come in another order than the holders.',
   'reader-adds-late': 'A reader looks for a writer and adds itself with two commands.',
   'reader-beside-writer': 'It looks for readers and takes the lock by two commands.',

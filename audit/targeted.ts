@@ -4,6 +4,7 @@ import { commandsOf, type Defect } from './defect.js';
 import { isHarmful } from './late-safe.js';
 import { hasLine, hasMessages, keepsPlace, waitsForDead } from './lines.js';
 import { EXTENDS_OLD, RELEASES_FIRST } from './loss-defects.js';
+import { paysAgain } from './paid.js';
 import { type Attempt, cutOff, delayed, use } from './rehearsal.js';
 import { doesTwice, looksOnlyBefore, repeatsAfterWait } from './repeats.js';
 import { type Said, setsAnyway } from './said.js';
@@ -39,6 +40,7 @@ export async function targetedDefects(subject: Subject): Promise<readonly Defect
     [isSingle && subject.alone.trial?.endsByValue === true, () => takenByTwo(subject)],
     [subject.bench.clients.givesNewLocks, () => Promise.resolve(extendsOldLock(subject))],
     [used === 'with' && how.releases && isSingle && hasContexts(subject), () => reenters(subject)],
+    [used === 'handler' && isSingle, () => paysAgain(subject)],
     [used === 'with' && how.releases && isSingle, () => releasesHungUp(subject)],
     [used !== 'handler' && isSingle && how.besides.includes('b'), () => deletesUnwatched(subject)],
     [used === 'with' && how.releases && isSingle, () => releasesRaced(subject)],

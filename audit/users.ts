@@ -60,9 +60,9 @@ function lockOfModes({ program }: Bench, { how: { plan }, plans }: FoundLock): r
   return plans.filter(isUsed).slice(0, 1);
 }
 
-/** The functions that call the one that runs work under the lock. */
+/** The functions that call the one that runs work under the lock, or that acquires it. */
 function usersOf({ program }: Bench, { how: { plan }, plans }: FoundLock): readonly Plan[] {
-  if (plan.use !== 'with') return [];
+  if (plan.use === 'handler' || plan.use === 'script') return [];
   const calls = callsOf(plan);
   const isUser = (it: Plan): boolean =>
     takerIn(it) !== takerIn(plan) &&
