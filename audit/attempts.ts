@@ -9,12 +9,11 @@ import type { Trial } from './trial.js';
 export function optimisticIn({ trial }: Pick<Attempt, 'trial'>): string | null {
   if (trial === null) return null;
   const { key, sent } = trial;
-  // Where it asks for no key, it may change a hash or a list.
-  if (key === null) {
-    const watchedKeys = new Set(sent.flatMap(({ verb, words }) => (verb === 'watch' ? words.slice(1) : [])));
-    const isChange = (it: Said): boolean => it.inMulti === true && CHANGES_DATA.test(it.verb);
-    return sent.find((it) => isChange(it) && watchedKeys.has(it.key))?.key ?? null;
-  }
+  // It may change a hash or a list, and set a key beside that.
+  const watchedKeys = new Set(sent.flatMap(({ verb, words }) => (verb === 'watch' ? words.slice(1) : [])));
+  const isChange = (it: Said): boolean => it.inMulti === true && it.key !== key && CHANGES_DATA.test(it.verb);
+  const changed = sent.find((it) => isChange(it) && watchedKeys.has(it.key));
+  if (key === null || changed !== undefined) return changed?.key ?? null;
   const own = sent.filter((it) => it.key === key);
   const watched = own.findIndex(({ verb }) => verb === 'watch');
   const set = own.findIndex(({ operation, inMulti }) => operation === 'acquire' && inMulti === true);

@@ -14,7 +14,7 @@ const DEPTH = 2;
 
 /**
  * The same functions, with what is known of parameters without a type because a function of the file that they are handed on to calls
- * them, or reads of them where a server is.
+ * them, or reads of them where a server is, or more of their fields than they do themselves.
  */
 export function withHandedOn<T extends Calling>(shapes: readonly T[]): readonly T[] {
   let known = shapes;
@@ -33,10 +33,18 @@ function withOnce<T extends Calling>(shapes: readonly T[]): readonly T[] {
   const readers = shapes.filter(({ name, parameters }) => name !== '' && isAddress(parameters.at(-1)?.fields ?? []));
   const readAs = (text: string, parameter: string): readonly Parameter[] =>
     readers.find(({ name }) => isLastOf(text, name, parameter))?.parameters.at(-1)?.fields ?? [];
+  const users = shapes.filter(({ name, parameters }) => name !== '' && parameters.some((it) => it.fields.length > 0));
+  const readBy = (text: string, parameter: string): readonly Parameter[] =>
+    users.flatMap(({ name, parameters }) => {
+      const [list = ''] = listsIn(text, name);
+      return parameters[list.split(',').findIndex((it) => it.trim() === parameter)]?.fields ?? [];
+    });
   const withKnown = (it: Parameter, { text }: Calling): Parameter => {
     if (it.type !== '' || it.isFunction || it.name === '') return it;
     if (isCalled(text, it.name)) return { ...it, isFunction: true };
-    return it.fields.length > 0 ? it : { ...it, fields: readAs(text, it.name) };
+    if (it.fields.length === 0) return { ...it, fields: readAs(text, it.name) };
+    const more = readBy(text, it.name).filter(({ name }) => !it.fields.some((field) => field.name === name));
+    return { ...it, fields: [...it.fields, ...more] };
   };
   return shapes.map((shape) => ({ ...shape, parameters: shape.parameters.map((it) => withKnown(it, shape)) }));
 }

@@ -15,6 +15,26 @@ const LATER = '2099-01-01T00:00:00.000Z';
 /** Earlier than that. */
 const EARLIER = '1999-01-01T00:00:00.000Z';
 
+/** How records are made. */
+interface Way {
+  /** What they have for a time. */
+  readonly time: string;
+  /** What they have for what is counted. */
+  readonly number: number;
+  /** What speaks against them where they have it is left out, as `if (bike.rider) return`. */
+  readonly isFree: boolean;
+}
+
+const LIKELIEST: Way = { time: LATER, number: ENOUGH, isFree: false };
+const WAYS: readonly Way[] = [
+  LIKELIEST,
+  { time: EARLIER, number: ENOUGH, isFree: false },
+  { time: LATER, number: 0, isFree: false },
+  // Less than what is offered.
+  { time: LATER, number: -ENOUGH, isFree: false },
+  { time: LATER, number: ENOUGH, isFree: true },
+];
+
 /** An object that is read from Redis as JSON: `get<Card>(…)`, `JSON.parse(…) as Card`, `const card: Card = JSON.parse(…)`. */
 const TYPED =
   /\.(?:get|hget|hgetall)<\s*(\w+)|JSON\.parse\([^;\n]{0,80}\)\s*as\s+(\w+)|:\s*(\w+)(?:\s*\|\s*(?:null|undefined))?\s*=[^;\n]{0,80}JSON\.parse\(/g;
@@ -37,7 +57,7 @@ export function storedFor(trial: Trial | null, sources: readonly SourceFile[]): 
   const streams = sent.filter(({ verb }) => READS_STREAMS.test(verb)).flatMap(({ words }) => streamsIn(words));
   if (reads.length === 0 && streams.length === 0) return [];
   const keys = ['a', ...[...trial.names].map((it) => `a-${it}`)];
-  const objects = [LATER, EARLIER].flatMap((time) => objectIn(sources, keys, time) ?? []);
+  const objects = WAYS.flatMap((way) => objectIn(sources, keys, way) ?? []);
   const texts = new Set(objects.map((it) => JSON.stringify(it)));
   const values = [...[...texts].map((it) => [it, JSON.parse(it) as object] as const), [String(ENOUGH), {}] as const];
   const all = values.map(([value, object]) => [
@@ -45,7 +65,7 @@ export function storedFor(trial: Trial | null, sources: readonly SourceFile[]): 
     ...streams.flatMap((it) => storingEntry(it, sources, object)),
   ]);
   // Where a list goes on may be read, too.
-  const lists = reads.filter(({ verb }) => verb === 'lrange' || verb === 'smembers');
+  const lists = reads.filter(({ verb }) => /^(?:lrange|smembers|hgetall)$/.test(verb));
   const isBoth = lists.length > 0 && lists.length < reads.length;
   return isBoth
     ? [...all, ...values.map(([value, it]) => lists.flatMap(({ words }) => storing(words, value, it)))]
@@ -82,7 +102,7 @@ function storingEntry({ stream, group }: ReadStream, sources: readonly SourceFil
     const isParsed = texts.some((it) => new RegExp(String.raw`JSON\.parse\([^;\n]{0,40}\.${name}\b`).test(it));
     return isParsed
       ? JSON.stringify(object)
-      : String(sampleOf({ name, type: '', fields: [] }, texts.join('\n'), LATER));
+      : String(sampleOf({ name, type: '', fields: [] }, texts.join('\n'), LIKELIEST));
   };
   const fields = names.size === 0 ? ['a', 'a'] : [...names].flatMap((it) => [it, textFor(it)]);
   return [['XADD', stream, '*', ...fields], ...(group === '' ? [] : [['XGROUP', 'CREATE', stream, group, '0']])];
@@ -181,32 +201,49 @@ function storing([verb = '', key = '', ...fields]: readonly string[], value: str
   }
 }
 
+/** Several reads at once: `const [bike, rider] = await Promise.all([…])`. */
+const AT_ONCE = /\bconst\s+\[([\w\s,]+)\]\s*=\s*await\s+Promise\.all\(\s*\[([^;]*?)\]\s*\)/g;
+
+/** The names that records have which a text reads. */
+function recordNamesIn(text: string): readonly string[] {
+  const atOnce = [...text.matchAll(AT_ONCE)].flatMap(([, names = '', reads = '']) => {
+    const calls = reads.split(/\)\s*,/);
+    return names.split(',').filter((_, i) => /\.h(?:getall|GetAll)\(/.test(calls[i] ?? ''));
+  });
+  return [...[...text.matchAll(PARSED)].map(([, name = '']) => name), ...atOnce.map((it) => it.trim())];
+}
+
 /**
  * An object with all properties of those that are read as JSON; `null` where none is.
  *
  * @param keys - What each call may ask for in a record.
- * @param time - What it has for a time.
  */
-function objectIn(sources: readonly SourceFile[], keys: readonly string[], time: string = LATER): object | null {
+function objectIn(sources: readonly SourceFile[], keys: readonly string[], way: Way = LIKELIEST): object | null {
   const made: Record<string, unknown> = {};
   for (const { text, types } of sources) {
     for (const [, ...names] of text.matchAll(TYPED)) {
       const fields = types.get(names.find((it) => it !== undefined) ?? '') ?? [];
       for (const it of fields)
-        if (!it.isOptional && !it.isFunction) made[it.name] ??= recordOf(it, text, keys) ?? sampleOf(it, text, time);
+        if (!it.isOptional && !it.isFunction) made[it.name] ??= recordOf(it, text, keys) ?? sampleOf(it, text, way);
     }
-    for (const [, name = ''] of text.matchAll(PARSED))
+    for (const name of recordNamesIn(text))
       for (const [, field = ''] of text.matchAll(new RegExp(String.raw`\b${name}\??\.(\w+)`, 'g')))
-        made[field] ??= sampleOf({ name: field, type: '', fields: [] }, text, time);
+        if (!way.isFree || !speaksAgainst(text, name, field))
+          made[field] ??= sampleOf({ name: field, type: '', fields: [] }, text, way);
   }
   return Object.keys(made).length === 0 ? null : made;
+}
+
+/** Whether a function is left where a record has a field: `if (!bike.dock || bike.ride) return`. */
+function speaksAgainst(text: string, name: string, field: string): boolean {
+  return new RegExp(String.raw`(?:\bif\s*\(|\|\|)\s*${name}\??\.${field}\s*(?:\)|\|\|)`).test(text);
 }
 
 /** A record with a value for each of these keys; `undefined` for another type. */
 function recordOf({ name, type }: Parameter, text: string, keys: readonly string[]): unknown {
   const [, each] = /^(?:Readonly<)?Record<string,\s*([^<>]+)>+$/.exec(type) ?? [];
   if (each === undefined) return undefined;
-  const value = /\bnull\b/.test(each) ? null : sampleOf({ name, type: each, fields: [] }, text, LATER);
+  const value = /\bnull\b/.test(each) ? null : sampleOf({ name, type: each, fields: [] }, text, LIKELIEST);
   return Object.fromEntries(keys.map((it) => [it, value]));
 }
 
@@ -214,8 +251,9 @@ function recordOf({ name, type }: Parameter, text: string, keys: readonly string
 function sampleOf(
   { name, type, fields }: Pick<Parameter, 'name' | 'type' | 'fields'>,
   text: string,
-  time: string,
+  way: Way,
 ): unknown {
+  const { time } = way;
   const uses = (before: string, after = ''): RegExpExecArray | null =>
     new RegExp(String.raw`${before}[\w.?!]{1,60}\.${name.replace(/\W/g, '.')}\b${after}`).exec(text);
   const [, literal] =
@@ -225,10 +263,10 @@ function sampleOf(
     [];
   if (literal !== undefined) return literal;
   if (/\[\]$|^(?:Readonly)?Array</.test(type)) return [];
-  const number = isInstant(name) ? Date.parse(time) : isUsed(name) ? 0 : ENOUGH;
+  const number = isInstant(name) ? Date.parse(time) : isUsed(name) ? 0 : way.number;
   if (/^number\b/.test(type)) return number;
   if (/^boolean\b/.test(type)) return /active|enabled|open|valid|available|allowed/i.test(name);
-  if (fields.length > 0) return Object.fromEntries(fields.map((it) => [it.name, sampleOf(it, text, time)]));
+  if (fields.length > 0) return Object.fromEntries(fields.map((it) => [it.name, sampleOf(it, text, way)]));
   if (uses(String.raw`(?:Date\.parse|new Date)\(`) !== null) return time;
   if (IS_URL.test(name)) return `${OTHER_URL}/a`;
   if (/^string\b/.test(type)) return isInstant(name) ? time : 'a';
