@@ -9,7 +9,7 @@ import { troubleOf } from './outages.js';
 import { leavingDefects } from './readers.js';
 import type { Attempt } from './rehearsal.js';
 import { refusedDefects, releaseDefects, sharedDefects, withoutExplained } from './release-defects.js';
-import { type Said, setsAnyway } from './said.js';
+import { type Said, setsAnyway, setsWhatever } from './said.js';
 import { DROPS_TTL, MISTAKES_ANSWERS, REMEMBERS, valueOfProcess } from './shown-defects.js';
 import type { FoundLock } from './understand.js';
 import { unitDefects } from './unit-defects.js';
@@ -67,7 +67,7 @@ function acquisitionDefects(
       id: 'check-then-set',
       sentence: looks
         ? `it looks whether the key is there and sets it with a second command (${before.at(-1)?.verb.toUpperCase()}, then ${acquire.verb.toUpperCase()} without NX): two processes can both find it free`
-        : `it sets the key whether or not it is there (${acquire.verb.toUpperCase()} without NX): every client that asks takes the lock from its holder`,
+        : setsWhatever(acquire.verb, seen.ignored),
       fix: 'acquire with one command: SET key token NX PX ttl',
       brings: EXCLUSION,
       isShown: false,

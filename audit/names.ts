@@ -59,7 +59,7 @@ export const FINDING_TITLES: Readonly<Record<string, string>> = {
   'reader-kept': 'A reader that dies is never taken out.',
   'reader-leaves-for-all': 'A reader that leaves takes all readers out.',
   'readers-share-counter': 'Its readers share one counter with one TTL.',
-  'readers-share-ttl': 'All readers have one key, whose TTL only the first of them sets.',
+  'readers-share-ttl': 'All readers have one key, which expires while some of them still read.',
   'reads-before-lock': 'It makes a new value of one that it has read before it has the lock.',
   'reenters-without-lock': 'It lets in what an earlier lock of its own has begun, without a key.',
   'refused-extension': 'A process that was refused the key gives it a new TTL.',

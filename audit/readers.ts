@@ -16,11 +16,16 @@ export interface TwoReaders {
   readonly leavesLate: boolean;
   /** A writer gets in when the time of the first of two is over, and the other still reads. */
   readonly endsWithFirst: boolean;
+  /** A writer gets in when the time of a reader with a shorter TTL is over, and another one still reads. */
+  readonly endsWithShorter: boolean;
   /** A writer gets in between the commands by which a reader looks for one and adds itself: the verbs of these. */
   readonly addsLate: readonly [string, string] | null;
   /** One dies while it reads, and a writer does not get in long after. */
   readonly isKept: boolean;
 }
+
+/** The TTL of a reader that has less time than the others. */
+const BRIEF_SHARE = 0.1;
 
 /** A reader that has died is gone by then, ms. */
 const LONG_AFTER_MS = 10_800_000;
@@ -30,6 +35,7 @@ const NOTHING: TwoReaders = {
   leavesAll: false,
   leavesLate: false,
   endsWithFirst: false,
+  endsWithShorter: false,
   addsLate: null,
   isKept: false,
 };
@@ -66,11 +72,14 @@ export async function twoReaders(bench: Bench, hosts: Hosts, how: Understood, tt
     (await isBeside(reads(0.1, 0.2), reads(0.2, 0.6), 0.4 * readMs));
   const leavesLate = await isBeside(reads(0, 1.4), reads(1.2, 0.7), 1.5 * readMs);
   const endsWithFirst = await isBeside(reads(0, 0.8), reads(0.6, 0.8), 1.1 * readMs);
+  const brief = use(10 + 0.1 * readMs, BRIEF_SHARE * ttlMs, 1);
+  const of = await plays([use(0.5 * readMs, ttlMs, 1), reads(0, 0.8), brief]);
+  const endsWithShorter = isWhile(of('c1'), of('c2'), readMs);
   const dies: Fault = { kind: 'client-crash', client: 'c2', atUs: Math.round(ttlMs * 300) };
   const after = await plays([use(LONG_AFTER_MS, ttlMs, 1), use(10, ttlMs, 0.6 * ttlMs)], [dies]);
   const isKept = after('c2')?.held != null && after('c1')?.held == null;
   const addsLate = await addedLate(plays, written('c2'), readMs);
-  return { ignores, leavesAll, leavesLate, endsWithFirst, addsLate, isKept };
+  return { ignores, leavesAll, leavesLate, endsWithFirst, endsWithShorter, addsLate, isKept };
 }
 
 /** The two commands of a reader between which a writer gets in, where it does not see that one. */
@@ -141,6 +150,13 @@ const WITH_FIRST = {
   fix: 'let each reader that comes extend the TTL of the key of the readers (PEXPIRE), or give each an entry with its own end (ZADD)',
 };
 
+const WITH_SHORTER = {
+  id: 'readers-share-ttl',
+  sentence:
+    'all readers have one key, whose TTL each that comes sets to its own: one with a shorter TTL lets it expire while another one still reads, and a writer gets in beside that one',
+  fix: 'let a reader that comes extend the TTL of the key of the readers, and never shorten it (PEXPIRE … GT), or give each an entry with its own end (ZADD)',
+};
+
 const addedBetween = ([looks, adds]: readonly [string, string]): Pick<Defect, 'id' | 'sentence' | 'fix'> => ({
   id: 'reader-adds-late',
   sentence: `a reader looks for a writer and adds itself by two commands (${looks.toUpperCase()}, then ${adds.toUpperCase()}): that is not atomic, and a writer that comes in between sees no reader, so that both have the lock`,
@@ -163,10 +179,19 @@ export function leavingDefects({
   leavesAll,
   leavesLate,
   endsWithFirst,
+  endsWithShorter,
   addsLate,
   isKept,
 }: TwoReaders): Defect[] {
-  const leaves = leavesAll ? FOR_ALL : leavesLate ? LATE : endsWithFirst ? WITH_FIRST : null;
+  const leaves = leavesAll
+    ? FOR_ALL
+    : leavesLate
+      ? LATE
+      : endsWithFirst
+        ? WITH_FIRST
+        : endsWithShorter
+          ? WITH_SHORTER
+          : null;
   const about = (ignores && IGNORES[ignores]) ?? leaves ?? (addsLate && addedBetween(addsLate));
   const kept = isKept ? [KEPT] : [];
   return about === null

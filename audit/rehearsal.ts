@@ -127,10 +127,18 @@ export function factoryFor(name: string, make: MakeLock, bench: Bench, hosts: Ho
   };
 }
 
-/** The same where faults happen so much later: uses are counted from when a process is ready. What is there from the beginning is not later. */
-function withFaultsAfter(afterUs: number, schedule: Schedule): Schedule {
-  const faults = schedule.faults.map((it) => (it.atUs === 0 ? it : { ...it, atUs: it.atUs + afterUs }));
-  return afterUs === 0 ? schedule : { ...schedule, faults };
+/**
+ * The same so much later, but for the first use of each process, which waits until that is ready, and what is there from the beginning.
+ */
+function startedAfter(afterUs: number, schedule: Schedule): Schedule {
+  if (afterUs === 0) return schedule;
+  const later = <T extends { readonly atUs: number }>(it: T): T => ({ ...it, atUs: it.atUs + afterUs });
+  const faults = schedule.faults.map((it) => (it.atUs === 0 ? it : later(it)));
+  const clients = schedule.clients.map(({ id, locks: [first, ...more] }) => ({
+    id,
+    locks: first === undefined ? [] : [first, ...more.map(later)],
+  }));
+  return { ...schedule, faults, clients, untilUs: schedule.untilUs + afterUs };
 }
 
 /** What surrounds the lock of a file in each of its runs. */
@@ -191,7 +199,7 @@ export async function rehearse(
   };
   const factory = factoryFor(bench.program.name, watched, bench, hosts);
   try {
-    await replayLibraries(factory, withReplica(bench.program, withFaultsAfter(bench.readyAfterUs, schedule)));
+    await replayLibraries(factory, withReplica(bench.program, startedAfter(bench.readyAfterUs, schedule)));
   } finally {
     for (const [sha, text] of factory.scripts) bench.scripts.set(sha, text);
     bench.wire.reset();

@@ -245,7 +245,8 @@ const WORK = Symbol('work');
 /** What a call gives that is no work, and that nobody hears of: {@link WORK} for every other one. */
 function withoutWork(path: string, text: string, told: readonly unknown[], number: number): unknown {
   noteInjected(path, told);
-  if (decorates(told) || LOGS.test(path)) return undefined;
+  if (decorates(told)) return decorated(path, told);
+  if (LOGS.test(path)) return undefined;
   const setting = settingAt(path, told);
   if (setting !== undefined) return setting;
   if (/\.getRemainingTimeInMillis$/.test(path)) return LEFT_MS;
@@ -295,6 +296,19 @@ async function runs(path: string, handed: AnyFunction, text: string): Promise<un
   } finally {
     calls.ran?.(ran, true);
   }
+}
+
+/** What runs a method within a transaction, by the name of its decorator. */
+const IS_TRANSACTIONAL = /(?:^|\.)Transactional$/;
+
+/** Runs a method within what a decorator of which nothing is known begins and ends. */
+function decorated(path: string, [, , descriptor]: readonly unknown[]): undefined {
+  const { value } = (descriptor ?? {}) as PropertyDescriptor;
+  if (!IS_TRANSACTIONAL.test(path) || typeof value !== 'function') return;
+  async function within(this: unknown, ...given: readonly unknown[]): Promise<unknown> {
+    return runs(path, () => Reflect.apply(value, this, given), 'a');
+  }
+  (descriptor as PropertyDescriptor).value = within;
 }
 
 /** What looks for something, and may not find it, by its name. */
