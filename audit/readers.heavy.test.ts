@@ -59,6 +59,13 @@ it.each([
     ),
     ['readers-share-ttl'],
   ],
+  [
+    'sets the TTL of all to its own',
+    lock(["mode: 'read' | 'write', ttlMs: number", "mode === 'read'"], ENTRY, "hdel(page + ':r', token)")
+      .replace('token, 9000)', 'token, ttlMs)')
+      .replace(", mode: 'read' | 'write', ttlMs: number, token", ", mode: 'read' | 'write', token"),
+    ['readers-share-ttl'],
+  ],
 ])('knows by two readers one that %s', async (_, text, ids) => {
   const found = await audited(text);
   expect(found.understood).toContain('is for those who only read');

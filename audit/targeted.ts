@@ -62,7 +62,8 @@ const EXTENDS_ONE =
 
 /** An extension whose answer nobody keeps, and one whose answer is kept or handed on. */
 const DROPS_EXTENDED = /(?:^|[;{}])\s*(?:(?:await|void)\s+)?(?:this\.)?#?\w+\.extend\(/gm;
-const KEEPS_EXTENDED = /(?:=|=>|return|[(,?:&|])\s*(?:await\s+)?(?:this\.)?#?[\w.]+\.extend\(/;
+const KEEPS_EXTENDED =
+  /(?:=|=>|return|[(,?:&|])\s*(?:await\s+)?(?:this\.)?#?[\w.]+\.extend\(|\.extend\([^()]*\)\s*\.then\(/;
 const OF_REDLOCK = /\b(?:from\s*|require\(\s*)['"]redlock/;
 const REPEATS = String.raw`\b(?:setInterval|while|for)\s*\(`;
 
