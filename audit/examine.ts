@@ -26,7 +26,6 @@ import { type TwoReaders, twoReaders } from './readers.js';
 import { type Attempt, calm, heldNow, REST_MS, rehearse, use, type Ways, withClock } from './rehearsal.js';
 import { isCache } from './repeats.js';
 import type { Said } from './said.js';
-import { ignoredOptions } from './set-options.js';
 import type { Subject } from './subject.js';
 import { targetedDefects } from './targeted.js';
 import { type TwoTasks, twoTasks } from './tasks.js';
@@ -44,8 +43,6 @@ export interface Seen extends Omit<TwoTasks, 'besides'>, InOutages, Untold, Sent
   readonly both: readonly Attempt[];
   /** Two of two processes that ask at once. */
   readonly raced: readonly Attempt[];
-  /** What is wrong with the options by which it sets its key; `null` for nothing. */
-  readonly ignored: string | null;
   /** It was granted to a process whose clock is ahead, though another one held it. */
   readonly takenByClock: boolean;
   /** One that is not given the TTL that it can do without; `null` where it is given none, or needs one. */
@@ -161,8 +158,7 @@ export async function examine(
       ...(await untoldOf(subject, alone.trial?.loops ?? false)),
       shown: [...(await targetedDefects(subject)), ...(await requestDefects(subject))],
       next,
-      ignored: ignoredOptions(bench),
-      ...claimsIn(bench.program.texts),
+      ...claimsIn(bench),
     },
   };
 }

@@ -84,6 +84,8 @@ const SETS = [
   ['eighty-first', 20],
   ['eighty-second', 20],
   ['eighty-third', 20],
+  ['eighty-fourth', 20],
+  ['eighty-fifth', 20],
 ] as const;
 
 /** What a set has beside its locks: their verdicts, and what plain use shows of them. */
