@@ -61,6 +61,7 @@ export const FINDING_TITLES: Readonly<Record<string, string>> = {
   'readers-share-counter': 'Its readers share one counter with one TTL.',
   'readers-share-ttl': 'All readers have one key, which expires while some of them still read.',
   'reads-before-lock': 'It makes a new value of one that it has read before it has the lock.',
+  'reads-before-watch': 'It reads a value before it watches its key.',
   'reenters-without-lock': 'It lets in what an earlier lock of its own has begun, without a key.',
   'refused-extension': 'A process that was refused the key gives it a new TTL.',
   'refused-release': 'A process that was refused the key deletes it.',

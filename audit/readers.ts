@@ -2,8 +2,9 @@ import type { Fault, LockPlan } from '../scenarios/index.js';
 import type { Defect } from './defect.js';
 import type { Hosts } from './hosts.js';
 import type { Bench } from './load.js';
-import { plansFor, type Understood } from './plan.js';
+import { type Plan, plansFor, takerIn, type Understood } from './plan.js';
 import { type Attempt, calm, delayed, REST_MS, rehearse, use } from './rehearsal.js';
+import { roleOf } from './roles.js';
 import { isAdded } from './said.js';
 
 /** What two who only read do to each other. */
@@ -73,13 +74,23 @@ export async function twoReaders(bench: Bench, hosts: Hosts, how: Understood, tt
   const leavesLate = await isBeside(reads(0, 1.4), reads(1.2, 0.7), 1.5 * readMs);
   const endsWithFirst = await isBeside(reads(0, 0.8), reads(0.6, 0.8), 1.1 * readMs);
   const brief = use(10 + 0.1 * readMs, BRIEF_SHARE * ttlMs, 1);
-  const of = await plays([use(0.5 * readMs, ttlMs, 1), reads(0, 0.8), brief]);
-  const endsWithShorter = isWhile(of('c1'), of('c2'), readMs);
+  const of = isGivenTtl(bench, how.plan.shared)
+    ? await plays([use(0.5 * readMs, ttlMs, 1), reads(0, 0.8), brief])
+    : null;
+  const endsWithShorter = of !== null && isWhile(of('c1'), of('c2'), readMs);
   const dies: Fault = { kind: 'client-crash', client: 'c2', atUs: Math.round(ttlMs * 300) };
   const after = await plays([use(LONG_AFTER_MS, ttlMs, 1), use(10, ttlMs, 0.6 * ttlMs)], [dies]);
   const isKept = after('c2')?.held != null && after('c1')?.held == null;
   const addsLate = await addedLate(plays, written('c2'), readMs);
   return { ignores, leavesAll, leavesLate, endsWithFirst, endsWithShorter, addsLate, isKept };
+}
+
+/** Whether each call of a reader says what its TTL is, and not the configuration of all. */
+function isGivenTtl({ program }: Bench, plan: Plan): boolean {
+  const shape = program.shapes.find(({ name }) => name === takerIn(plan));
+  return (
+    shape?.parameters.some((it) => roleOf(it) === 'ttl' || it.fields.some((field) => roleOf(field) === 'ttl')) ?? false
+  );
 }
 
 /** The two commands of a reader between which a writer gets in, where it does not see that one. */
@@ -183,16 +194,12 @@ export function leavingDefects({
   addsLate,
   isKept,
 }: TwoReaders): Defect[] {
-  const leaves = leavesAll
-    ? FOR_ALL
-    : leavesLate
-      ? LATE
-      : endsWithFirst
-        ? WITH_FIRST
-        : endsWithShorter
-          ? WITH_SHORTER
-          : null;
-  const about = (ignores && IGNORES[ignores]) ?? leaves ?? (addsLate && addedBetween(addsLate));
+  const leaves = leavesAll ? FOR_ALL : leavesLate ? LATE : endsWithFirst ? WITH_FIRST : null;
+  const about =
+    (ignores && IGNORES[ignores]) ??
+    leaves ??
+    (addsLate && addedBetween(addsLate)) ??
+    (endsWithShorter ? WITH_SHORTER : null);
   const kept = isKept ? [KEPT] : [];
   return about === null
     ? kept

@@ -30,3 +30,10 @@ it.each([
   const { ids, understood } = await audited(rooms(tells, tries));
   expect([ids, understood]).toEqual([[], expect.stringContaining('an optimistic update')]);
 });
+
+it('finds one that reads before it watches', async () => {
+  const text = rooms('return done === null ? null : { room };');
+  const watch = '    await own.watch(key);\n';
+  const late = text.replace(watch, '').replace('    const done', `${watch}    const done`);
+  expect(await idsOf(late)).toEqual(['reads-before-watch']);
+});

@@ -3,6 +3,7 @@ import type { Plan } from './plan.js';
 import { CALL_TTL_MS } from './played.js';
 import type { Judged } from './refusal.js';
 import { type Attempt, calm, REST_MS, rehearse, use } from './rehearsal.js';
+import type { Said } from './said.js';
 import { sharesWatch } from './shared-watch.js';
 import { SHARES_WATCH } from './shown-defects.js';
 import type { Runnable } from './subject.js';
@@ -26,6 +27,15 @@ const IGNORES_EXEC: Defect = {
   isShown: true,
 };
 
+/** A value is read before its key is watched. */
+const READS_BEFORE_WATCH: Defect = {
+  ...IGNORES_EXEC,
+  id: 'reads-before-watch',
+  sentence:
+    'it reads the value before it watches the key (WATCH comes after GET), and not again: a change between the two is not noticed by EXEC, and is overwritten by what was made of the old value (a lost update)',
+  fix: 'send WATCH first, and read the value after that',
+};
+
 /** From the call of one process to that of the next, ms. */
 const APART_MS: readonly number[] = [1, 2, 3, 4, 6, 9];
 
@@ -42,6 +52,8 @@ export async function judgeUpdates(subject: Runnable, plan: Plan, key: string): 
       const schedule = calm(1, uses, (10 + REST_MS) * 1000);
       const attempts = await rehearse(bench, hosts, how, schedule, { naturally: true, planOf: () => plan });
       runs++;
+      if (attempts.some((it) => readsBeforeWatch(it.trial, key)))
+        return { defect: READS_BEFORE_WATCH, runs, updates: attempts.length };
       updates += attempts.filter(({ trial, error }) => error === null && changesIn(trial, key).length > 0).length;
       // The first to change the key is not refused.
       const [first] = attempts.toSorted((one, two) => changedMs(one, key) - changedMs(two, key));
@@ -49,6 +61,19 @@ export async function judgeUpdates(subject: Runnable, plan: Plan, key: string): 
         return { defect: IGNORES_EXEC, runs, updates };
     }
   return { defect: null, runs, updates };
+}
+
+/** What reads a value. */
+const READS = /^(?:m?get|hm?get|hgetall|hexists|exists|strlen|l(?:range|len|index)|s(?:members|ismember|card)|z\w+)$/;
+
+/** Whether a call reads a value that it changes before it watches its key, and not after that. */
+function readsBeforeWatch(trial: Trial | null, key: string): boolean {
+  const own = trial?.sent.filter(({ words }) => words.includes(key)) ?? [];
+  const changed = own.findIndex(({ inMulti }) => inMulti === true);
+  const before = own.slice(0, Math.max(0, changed));
+  const watched = before.findLastIndex(({ verb }) => verb === 'watch');
+  const isRead = ({ verb }: Said): boolean => READS.test(verb);
+  return watched >= 0 && before.slice(0, watched).some(isRead) && !before.slice(watched).some(isRead);
 }
 
 /** When it sent its first change, ms; never comes last. */

@@ -14,7 +14,7 @@ import { folderOf, locksOf, setsOfLocks } from './wild-locks.js';
 const PLAIN_USE = fileURLToPath(new URL('plain-use.mjs', import.meta.url));
 
 /** One set in so many. */
-const STRIDE = 9;
+const STRIDE = 12;
 
 const sets = setsOfLocks();
 const tried = process.env.WILD === 'all' ? sets : sets.filter((_, at) => at % STRIDE === 0);

@@ -92,7 +92,7 @@ const SETS = [
 const LISTS = ['verdicts.json', 'plain-use.json'];
 
 /** One lock of each set in so many sets is audited. */
-const STRIDE = 2;
+const STRIDE = 3;
 
 /** More arguments of each audit, as `--seed meadow --runs 14`. */
 const ARGUMENTS = process.env.WILD_ARGUMENTS?.split(' ') ?? [];
