@@ -67,7 +67,14 @@ export class Shapes {
     const like = this.known.filter((it) => it.parameters.length === made.parameters.length);
     const named = like.filter(({ name }) => names.includes(name));
     const same = (it: Shape): boolean => it.parameters.every((p, i) => p.name === made.parameters[i]?.name);
-    return named.find(same) ?? like.find((it) => same(it) && made.parameters.length > 0) ?? named[0] ?? made;
+    const alike = made.parameters.length > 0 ? like.filter(same) : [];
+    // Many functions without a name have one parameter of the same name.
+    const reads = ({ parameters }: Shape): boolean =>
+      made.parameters.every(({ fields }, i) =>
+        fields.every(({ name }) => parameters[i]?.fields.some((it) => it.name === name)),
+      );
+    const ofName = named.filter(same);
+    return ofName.find(reads) ?? ofName[0] ?? alike.find(reads) ?? alike[0] ?? named[0] ?? made;
   }
 }
 

@@ -1,4 +1,5 @@
 import { part, parts, type SyntaxNode, syntaxOf, visit } from './syntax.js';
+import { nameOf } from './uses.js';
 
 /* A file may leave a function on a condition about values that an audit does not know: `if (wallet.ownerId !== user) return`. What
  * comes after that would not be done. An audit can pass over such a condition, as if it were false. */
@@ -74,5 +75,9 @@ function throws(node: SyntaxNode | null): boolean {
 export function leaves(node: SyntaxNode | null): boolean {
   if (node === null) return false;
   if (node.type === 'BlockStatement') return leaves(parts(node, 'body').at(-1) ?? null);
-  return /^(?:Return|Throw|Continue|Break)Statement$/.test(node.type);
+  // `ctx.throw(400, …)`.
+  const called = part(part(node, 'expression') ?? node, 'callee');
+  return (
+    /^(?:Return|Throw|Continue|Break)Statement$/.test(node.type) || nameOf(part(called ?? node, 'property')) === 'throw'
+  );
 }

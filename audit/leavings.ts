@@ -134,12 +134,22 @@ export async function sentWhileHeld(
   const takes = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, ttlMs / 2));
   const ways = isLong ? { elements: MANY } : isOwnWork(how) ? { takes } : {};
   const [own] = await rehearse(bench, hosts, how, schedule, ways);
-  const later = sentLater(own);
-  const extension = later.find(({ operation, ttlMs: itsMs }) => operation === 'extend' && itsMs !== null);
-  // What takes long may be given up at a time limit.
+  const isStep = isOwnWork(how) && !isLong && !sentLater(own).some(isExtension);
+  // What takes long may be given up at a time limit, and many steps are not.
+  const takesStep = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, ttlMs / STEPS));
+  const [stepwise] = isStep ? await rehearse(bench, hosts, how, schedule, { elements: STEPS, takes: takesStep }) : [];
+  const later = [...sentLater(own), ...sentLater(stepwise).filter(isExtension)];
+  const extension = later.find(isExtension);
   const [quick] = isOwnWork(how) && !isLong ? await rehearse(bench, hosts, how, schedule) : [];
   const all = [...later, ...sentLater(quick)];
   return { dropsTtl: all.some((it) => setsAlone(bench, it)), extensionTtlMs: extension?.ttlMs ?? null };
+}
+
+/** So many steps take a TTL. */
+const STEPS = 12;
+
+function isExtension({ operation, ttlMs }: Said): boolean {
+  return operation === 'extend' && ttlMs !== null;
 }
 
 /** What is sent for a key with a TTL when that has been granted. */

@@ -31,6 +31,7 @@ export const FINDING_TITLES: Readonly<Record<string, string>> = {
   'kept-on-return': 'It keeps its key where it returns early.',
   'key-of-order': 'Its lock is named after two things in the order in which they are given.',
   'key-of-pair': 'Its lock is named after two things together, each of which it changes.',
+  'key-of-release': 'Its key has the release of its program in it.',
   'key-of-side': 'Its lock is named after one, or none, of two things that it changes.',
   'key-of-start': 'Its lock is named after the beginning of a range, and others overlap that.',
   'late-extension': 'It extends its key for the first time when that has expired.',

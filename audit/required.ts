@@ -9,14 +9,18 @@ import { nameOf } from './uses.js';
  * be a certain text. Nothing else would be done.
  */
 
-/** What files check of a value: its type, that it is this text, that it matches an expression as a whole, or that it is not there. */
+/**
+ * What files check of a value: its type, that it is this text, that it, or each in it, matches an expression as a whole, or that it is not
+ * there.
+ */
 export type CheckedType =
   | 'string'
   | 'number'
   | 'list'
   | 'absent'
   | { readonly text: string }
-  | { readonly pattern: string };
+  | { readonly pattern: string }
+  | { readonly each: string };
 
 const CHECKED =
   /\b(?:typeof\s+([\w.?!'"[\]-]+)\s*[!=]==?\s*['"](string|number)['"]|(Number\.is\w+|Array\.isArray)\(\s*([\w.?!'"[\]-]+)\s*\))/g;
@@ -30,6 +34,8 @@ export interface Required {
   readonly absent: Set<string>;
   readonly states: Map<string, Set<string>>;
   readonly patterns: Map<string, string>;
+  /** What each in a list matches. */
+  readonly lists: Map<string, string>;
   readonly equal: Set<string>;
   /** What is given to functions, as they name it, and has to be another text than something else: `if (from === input.toId) throw …`. */
   readonly unequal: Set<string>;
@@ -56,8 +62,16 @@ export function requiredTypes(
       const name = nameIn(typed ?? tested ?? '', text);
       if (name !== null) found.set(name, kind);
     }
+  for (const [name, each] of required.lists) found.set(name, { each });
+  for (const [, name = '', header = ''] of texts.flatMap((it) => [...it.matchAll(HEADER)])) {
+    const pattern = required.patterns.get(name);
+    if (pattern !== undefined) found.set(header.toLowerCase(), { pattern });
+  }
   return found;
 }
+
+/** A header of a request that has a name: `const id = req.get('Idempotency-Key')`. */
+const HEADER = /\bconst\s+(\w+)\s*=\s*[\w.]+\.(?:get|header)\(\s*['"]([\w-]+)['"]/g;
 
 /** What the conditions of files say. */
 export function requiredIn(texts: readonly string[]): Required {
@@ -66,6 +80,7 @@ export function requiredIn(texts: readonly string[]): Required {
     absent: new Set(),
     states: new Map(),
     patterns: new Map(),
+    lists: new Map(),
     equal: new Set(),
     unequal: new Set(),
     exits: new Set(),
@@ -115,6 +130,20 @@ function notePattern(node: SyntaxNode, { patterns, named }: Required): void {
   const value = tested.type === 'LogicalExpression' ? part(tested, 'left') : tested;
   const name = lastIn(value) ?? nameOf(value);
   if (pattern !== undefined && name !== '') patterns.set(name, pattern);
+}
+
+/** `codes.every((it) => /^[A-Z]+$/.test(it))`. */
+function noteEach(node: SyntaxNode, { lists, named }: Required): void {
+  const callee = part(node, 'callee');
+  const of = part(callee ?? node, 'object');
+  const name = lastIn(of) ?? nameOf(of);
+  if (lastIn(callee) !== 'every' || name === '') return;
+  visit(node, (it) => {
+    const tests = part(it, 'callee');
+    const by = lastIn(tests) === 'test' ? part(tests ?? it, 'object') : null;
+    const pattern = patternIn(by) ?? named.get(nameOf(by));
+    if (by !== null && pattern !== undefined) lists.set(name, pattern);
+  });
 }
 
 function look(node: SyntaxNode, required: Required): void {
@@ -203,8 +232,10 @@ function needs(node: SyntaxNode, isTrue: boolean, required: Required): void {
     else if (isEqual && pathOf(left) !== null && other !== null) required.unequal.add(other);
     if (name === null || state === null || isEqual !== isTrue || !/^[!=]==?$/.test(String(operator))) return;
     if (IS_STATE.test(name)) required.states.set(name, (required.states.get(name) ?? new Set()).add(state));
-  } else if (type === 'CallExpression' && isTrue) notePattern(node, required);
-  else {
+  } else if (type === 'CallExpression' && isTrue) {
+    notePattern(node, required);
+    noteEach(node, required);
+  } else {
     const name = lastIn(node);
     if (name !== null) (isTrue ? required.there : required.absent).add(name);
   }

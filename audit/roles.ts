@@ -350,6 +350,8 @@ function isNoClient(fields: readonly Parameter[]): boolean {
 /** Whether an object is described by what is asked of a client. */
 function isLikeClient(fields: readonly Parameter[]): boolean {
   const has = (name: string): boolean => fields.some((it) => it.name === name && it.isFunction);
+  // The context of a request: `ctx.get('Idempotency-Key')`, `ctx.throw(400)`.
+  if (fields.some(({ name }) => /^(?:throw|request|response|status)$/.test(name))) return false;
   return has('set') && (has('eval') || has('del') || has('get'));
 }
 

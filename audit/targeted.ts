@@ -1,6 +1,7 @@
 import { current } from '../libraries/runtime/owner.js';
 import { isWork } from './called.js';
 import { commandsOf, type Defect } from './defect.js';
+import { keyOfRelease } from './key-of-release.js';
 import { isHarmful } from './late-safe.js';
 import { hasLine, hasMessages, keepsPlace, waitsForDead } from './lines.js';
 import { EXTENDS_OLD, RELEASES_FIRST } from './loss-defects.js';
@@ -38,6 +39,7 @@ export async function targetedDefects(subject: Subject): Promise<readonly Defect
     [used !== 'handler' && isSingle && !how.campaigns && hasLine(subject), () => keepsPlace(subject)],
     [isSingle && !how.campaigns && hasMessages(subject), () => waitsForDead(subject)],
     [isSingle && subject.alone.trial?.endsByValue === true, () => takenByTwo(subject)],
+    [true, () => Promise.resolve(keyOfRelease(subject))],
     [subject.bench.clients.givesNewLocks, () => Promise.resolve(extendsOldLock(subject))],
     [used === 'with' && how.releases && isSingle && hasContexts(subject), () => reenters(subject)],
     [used === 'handler' && isSingle, () => paysAgain(subject)],

@@ -74,6 +74,7 @@ export function requiredValue(
   const signature = signatureAt(name);
   if (signature !== null) return signature;
   const type = calls.types.get(name);
+  if (typeof type === 'object' && 'each' in type) return elements(text, number).map(() => formFor(type.each)(text));
   if (typeof type === 'object') return 'text' in type ? type.text : formFor(type.pattern)(text);
   if (type === 'absent') return null;
   return type === undefined
@@ -264,7 +265,8 @@ function withoutWork(path: string, text: string, told: readonly unknown[], numbe
     return method === 'find' ? all[0] : all;
   }
   const isHeader = typeof told[0] === 'string' && GETS.test(path) && IS_HEADER.test(told[0]);
-  return signatureAt(told[0]) ?? (isHeader ? text : WORK);
+  const header = isHeader ? (requiredValue(String(told[0]).toLowerCase(), text) ?? text) : WORK;
+  return signatureAt(told[0]) ?? header;
 }
 
 /** What a platform leaves a function to run, ms. */
