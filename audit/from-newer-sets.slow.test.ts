@@ -85,7 +85,7 @@ it('finds a guard that is removed after a payment that the retry makes again', a
   expect(await idsOfModule(refunds(", { idempotencyKey: key + ':' + req.body.attempt }"))).toEqual(['pays-again']);
 });
 
-/** Wakes those that wait by a message, over a connection of its own; \`waits\` is how long they wait at most. */
+/** Wakes those that wait by a message, over a connection of its own; `waits` is how long they wait at most. */
 const woken = (waits: string): string => `import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
 const UNLOCK = "if redis.call('get', KEYS[1]) == ARGV[1] then redis.call('del', KEYS[1]) redis.call('publish', 'free', '1') return 1 end return 0";
@@ -193,7 +193,7 @@ it('runs a method within the transaction of its decorator', async () => {
   expect(await idsOf(loans("@Exclusive('copy:')\n  @Transactional()"))).toEqual([]);
 });
 
-/** A client of its own that gives up commands after a time; \`gives\` is what it does with the reply that comes later. */
+/** A client of its own that gives up commands after a time; `gives` is what it does with the reply that comes later. */
 const ownClient = (gives: string): string => `const net = require('net');
 const { randomBytes } = require('crypto');
 const [host, port] = (process.env.REDIS_ADDR || '127.0.0.1:6379').split(':');
@@ -312,4 +312,88 @@ const EXEC = 'await client.multi().hSet(head, { price: String(bid.price), buyer:
 it('stores a record that lets a bid be made, and races bids', async () => {
   expect(await idsOfModule(bids(`${EXEC};`))).toEqual([]);
   expect(await idsOfModule(bids(`${EXEC}.catch(() => null);`))).toEqual(['ignores-exec']);
+});
+
+/** Books stalls whose codes are checked, by the header of a request of Koa; `prefix` is that of all keys. */
+const stalls = (prefix: string, exec: string): string => `import Koa from 'koa';
+import Router from '@koa/router';
+import Redis from 'ioredis';
+import { Pool } from 'pg';
+const redis = new Redis({ host: process.env.REDIS_HOST, keyPrefix: ${prefix} });
+const pool = new Pool();
+const router = new Router();
+router.post('/stalls', async (ctx) => {
+  const id = ctx.get('Idempotency-Key');
+  if (!/^[\\w-]{16,64}$/.test(id)) ctx.throw(400, 'no key');
+  const { stalls } = ctx.request.body;
+  if (!Array.isArray(stalls) || !stalls.every((it) => /^[A-H]\\d{1,2}$/.test(String(it)))) ctx.throw(400, 'stalls?');
+  if ((await redis.set('stalls:' + id, 'pending', 'PX', 86_400_000, 'NX')) !== 'OK') { ctx.status = 409; return; }
+  ${exec}
+  ctx.body = { ok: true };
+});
+const app = new Koa();
+app.use(router.routes());
+app.listen(4000);`;
+const BOOKS = "await pool.query('INSERT INTO stalls (codes) VALUES ($1)', [stalls.map((it) => it.toUpperCase())]);";
+
+it('asks by a header, and for a list, of the form that is checked', async () => {
+  expect(await idsOfModule(stalls("'market:'", BOOKS))).toEqual([]);
+});
+
+it('finds a key that has the release of its program in it', async () => {
+  expect(await idsOfModule(stalls("process.env.APP_RELEASE + ':'", BOOKS))).toEqual(['key-of-release']);
+});
+
+/** Holds cabins by a handler of Hono, beside another function without a name that has a parameter of the same name. */
+const cabins = (release: string): string => `import { randomUUID } from 'node:crypto';
+import { Hono } from 'hono';
+import Redis from 'ioredis';
+const redis = new Redis(process.env.REDIS_URL!);
+${UNLOCK}
+const keysOf = (all: string[]): string[] => all.map((c) => 'cabin:' + c);
+export const app = new Hono();
+app.post('/cabins/:id', async (c) => {
+  const [key = ''] = keysOf([c.req.param('id')]);
+  const token = randomUUID();
+  if ((await redis.set(key, token, 'PX', 10_000, 'NX')) !== 'OK') return c.json({ error: 'held' }, 409);
+  try {
+    await fetch('https://ships.example/' + key, { method: 'POST', signal: AbortSignal.timeout(2_000) });
+    return c.json({ ok: true });
+  } finally { ${release} }
+});`;
+
+it('takes a handler without a name for what it reads', async () => {
+  expect(await idsOf(cabins('await redis.eval(UNLOCK, 1, key, token);'))).toEqual([]);
+  expect(await idsOf(cabins('await redis.del(key);'), 40)).toContain('blind-release');
+});
+
+/** A script that works in many steps, and extends its lease by `lease`. */
+const batch = (lease: string): string => `import Redis from 'ioredis';
+import { randomUUID } from 'node:crypto';
+const LEASE = 30;
+const RENEW = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0";
+${UNLOCK}
+const redis = new Redis(process.env.REDIS_URL);
+const token = randomUUID();
+if ((await redis.set('batch', token, 'EX', LEASE, 'NX')) !== 'OK') process.exit(0);
+const lost = new AbortController();
+const beat = setInterval(async () => {
+  const kept = await redis.eval(RENEW, 1, 'batch', token, ${lease}).catch(() => 0);
+  if (kept !== 1) lost.abort(new Error('lost'));
+}, 10_000);
+try {
+  const clients = await (await fetch('https://tax.example/clients', { signal: AbortSignal.any([lost.signal, AbortSignal.timeout(8_000)]) })).json();
+  for (const { id } of clients) {
+    lost.signal.throwIfAborted();
+    await fetch('https://tax.example/transcripts/' + id, { method: 'PUT', signal: AbortSignal.any([lost.signal, AbortSignal.timeout(8_000)]) });
+  }
+} finally {
+  clearInterval(beat);
+  await redis.eval(UNLOCK, 1, 'batch', token).catch(() => {});
+  redis.disconnect();
+}`;
+
+it('extends a lock of work that has many steps, each of which has a time limit', async () => {
+  expect(await idsOfModule(batch('LEASE'))).toEqual(['seconds-as-ms']);
+  expect(await idsOfModule(batch('LEASE * 1000'))).toEqual([]);
 });

@@ -86,6 +86,8 @@ const SETS = [
   ['eighty-third', 20],
   ['eighty-fourth', 20],
   ['eighty-fifth', 20],
+  ['eighty-sixth', 20],
+  ['eighty-seventh', 20],
 ] as const;
 
 /** What a set has beside its locks: their verdicts, and what plain use shows of them. */
