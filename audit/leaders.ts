@@ -48,9 +48,9 @@ export async function overtakenOf({ bench, hosts, how }: Runnable): Promise<Over
   if (ttlMs === null || how.nodes > 1 || !bench.program.texts.some((it) => REPEATS.test(it))) return none;
   const [atUs = 0, backUs = 0] = [PAUSED, BACK].map((share) => Math.round(share * ttlMs * 1000));
   const paused: Fault = { kind: 'pause', process: 'c1', atUs, forUs: backUs - atUs };
-  const isCut = cutOff('c1', 1, PAUSED * ttlMs, END * ttlMs);
+  const cut = cutOff('c1', 1, PAUSED * ttlMs, END * ttlMs);
   const tried = electionsIn({ bench, how }).flatMap((plan) =>
-    (plan === how.plan ? [paused] : [paused, isCut]).map((fault) => ({ plan, fault })),
+    (plan === how.plan ? [paused] : [paused, cut]).map((fault) => ({ plan, fault })),
   );
   for (const { plan, fault } of tried) {
     const isItself = !how.campaigns && plan.take === how.plan.take;

@@ -52,7 +52,7 @@ export function hasMessages({ bench }: Subject): boolean {
   return bench.program.texts.some((it) => WAITS.test(it));
 }
 
-/** By then, ms, whoever waits for no longer than that has returned. */
+/** A call that waits for a limited time has returned by then, ms. */
 const RETURNED_MS = 3_600_000;
 
 /** Whether a waiter waits for ever where the holder has died. */

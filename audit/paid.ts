@@ -6,9 +6,13 @@ import { plays, type Subject } from './subject.js';
 
 /* Payments that are made again when their guard is removed. */
 
-/** A call of a payment service, by its name. */
-const PAYS =
-  /(?:refund|charge|paymentIntent|payment|transfer|payout|stripe|paypal|adyen|braintree|mollie)\w*\.(?:create|confirm|capture|send|submit)\w*$|(?:^|\.)(?:charge|refund|payOut|payout|disburse|capture)(?:[A-Z]\w*)?$/;
+/** A client of a payment service, by its package. */
+const SERVICE = /['"](?:stripe|@?paypal|@?adyen|braintree|@mollie|razorpay|square|dwolla)\b/;
+/** What pays by such a client, by its name. */
+const CREATES =
+  /(?:refund|charge|paymentIntent|payment|transfer|payout)\w*\.(?:create|confirm|capture|send|submit)\w*$/;
+/** What says that it pays, by its name. */
+const PAYS = /(?:^|\.)(?:charge|refund|payOut|payout|disburse|capture)(?:[A-Z]\w*)?$/;
 /** A record of it. */
 const OF_DATABASE = /prisma|knex|repo|(?:^|\.)(?:db|tx|trx|database)\./i;
 
@@ -37,11 +41,13 @@ const PAYS_UNDER_OTHER_KEY: Defect = {
 export async function paysAgain(subject: Subject): Promise<Defect | null> {
   const { bench, how, ttlMs } = subject;
   const { texts } = bench.program;
+  const hasService = texts.some((it) => SERVICE.test(it));
   const variesKey = texts.some((it) => KEY_OF_ATTEMPT.test(it));
   let [isPaid, hasFailed, name] = [false, false, ''];
   const heard = (given: readonly unknown[], call: string): void => {
     name = nameOfCall(call);
-    const pays = PAYS.test(name) && !OF_DATABASE.test(name) && (variesKey || isHarmful(call, given));
+    const isPayment = PAYS.test(name) || (hasService && CREATES.test(name));
+    const pays = isPayment && !OF_DATABASE.test(name) && (variesKey || isHarmful(call, given));
     isPaid ||= pays && heldNow(bench) !== null;
   };
   let atPayment = '';
