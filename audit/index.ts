@@ -10,4 +10,4 @@ export {
   type Finding,
   type FoundBefore,
 } from './result.js';
-export { PROMISES, promiseSaid } from './telling.js';
+export { acquiredSaid, PROMISES, promiseSaid } from './telling.js';

@@ -18,7 +18,7 @@ export function updatesIn(
     promise: 'update',
     admits: 1,
     findings: defect === null ? [] : [shownFinding(defect, whereOf(program, plan), path)],
-    notes: [],
+    notes: updates === 0 && defect === null ? ['none of its updates was made, so nothing was tested'] : [],
     runs,
     left: 0,
     acquired: updates,

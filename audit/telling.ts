@@ -1,8 +1,9 @@
+import { plural } from '../text/format.js';
 import { givesClient, hasSettings, sharesClient } from './neighbours.js';
 import { isFile, replacedIn } from './packages.js';
 import { nameOfPlan, type Understood, whereOf } from './plan.js';
 import { hasOwnConnections, type Program } from './program.js';
-import type { PromiseKind } from './result.js';
+import type { AuditResult, PromiseKind } from './result.js';
 import { guessedSettings } from './service-settings.js';
 import type { FoundLock } from './understand.js';
 import { seconds } from './words.js';
@@ -103,4 +104,9 @@ export function promiseSaid({ promise, admits }: { readonly promise: PromiseKind
 } {
   const { judged, notMade } = PROMISES[promise];
   return { judged: admits === 1 ? judged : judged.replace('one holder', `at most ${admits} holders`), notMade };
+}
+
+/** How many acquisitions were made; updates, where nobody holds a lock. */
+export function acquiredSaid({ promise, acquired }: Pick<AuditResult, 'promise' | 'acquired'>): string {
+  return plural(acquired, promise === 'update' ? 'update' : 'acquisition');
 }

@@ -1,4 +1,4 @@
-import { promiseSaid } from '../audit/index.js';
+import { acquiredSaid, promiseSaid } from '../audit/index.js';
 import type { PassReport } from '../report/pass/index.js';
 import { formatCount, plural } from '../text/format.js';
 import type { Audited } from './audit-text.js';
@@ -13,7 +13,7 @@ export function writeAuditPass({ file, result, findings }: Audited, { report }: 
 }
 
 function auditPass(file: string, result: Audited['result'], io: Io): PassReport {
-  const { verdict, runs, left, acquired, understood, notes, classes } = result;
+  const { verdict, runs, left, understood, notes, classes } = result;
   const passed = verdict === 'passed';
   return {
     ...emptyPass(io),
@@ -21,7 +21,7 @@ function auditPass(file: string, result: Audited['result'], io: Io): PassReport 
     verdict: passed ? 'passed' : verdict,
     tone: passed ? 'good' : 'open',
     sentence: passed
-      ? `No schedule was found that breaks the lock in ${file}, in ${plural(runs, 'run')} with ${plural(acquired, 'acquisition')}.`
+      ? `No schedule was found that breaks the lock in ${file}, in ${plural(runs, 'run')} with ${acquiredSaid(result)}.`
       : `Nothing can be said of the lock in ${file}: ${notes.join(' ')}`,
     tried: Object.entries(classes).map(([name, count]) => ({ name, text: plural(count, 'run') })),
     notTried: [

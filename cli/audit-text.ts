@@ -1,4 +1,4 @@
-import { type AuditResult, FINDING_TITLES, type Finding, promiseSaid } from '../audit/index.js';
+import { type AuditResult, acquiredSaid, FINDING_TITLES, type Finding, promiseSaid } from '../audit/index.js';
 import { formatList, plural, wrap } from '../text/format.js';
 import type { Accepted } from './audit-baseline.js';
 import type { Case } from './reporters/outcome.js';
@@ -31,10 +31,10 @@ const LABEL = 12;
 /** How an audit is told to a person. */
 export function auditText({ result, findings }: Audited, width: number): string {
   const { judged, notMade } = promiseSaid(result);
-  const { verdict, acquired, name } = result;
+  const { verdict, name } = result;
   const runs = runsOf(result);
   const said = {
-    passed: `${name}: no schedule was found that breaks it, in ${runs} with ${plural(acquired, 'acquisition')}; that is no proof`,
+    passed: `${name}: no schedule was found that breaks it, in ${runs} with ${acquiredSaid(result)}; that is no proof`,
     violated: `${name} is not safe: ${plural(findings.length, 'finding')} in ${runs}${acceptedOf(findings)}`,
     inconclusive: `${name}: nothing can be said of it`,
   }[verdict];
