@@ -134,7 +134,8 @@ export async function sentWhileHeld(
   const takes = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, ttlMs / 2));
   const ways = isLong ? { elements: MANY } : isOwnWork(how) ? { takes } : {};
   const [own] = await rehearse(bench, hosts, how, schedule, ways);
-  const isStep = isOwnWork(how) && !isLong && !sentLater(own).some(isExtension);
+  const mayBeat = bench.program.texts.some((it) => HEARTBEAT.test(it));
+  const isStep = isOwnWork(how) && !isLong && mayBeat && !sentLater(own).some(isExtension);
   // What takes long may be given up at a time limit, and many steps are not.
   const takesStep = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, ttlMs / STEPS));
   const [stepwise] = isStep ? await rehearse(bench, hosts, how, schedule, { elements: STEPS, takes: takesStep }) : [];
@@ -144,6 +145,9 @@ export async function sentWhileHeld(
   const all = [...later, ...sentLater(quick)];
   return { dropsTtl: all.some((it) => setsAlone(bench, it)), extensionTtlMs: extension?.ttlMs ?? null };
 }
+
+/** A timer may extend it. What has none may count its time in a loop, which would never end. */
+const HEARTBEAT = /\bsetInterval\b/;
 
 /** So many steps take a TTL. */
 const STEPS = 12;
