@@ -21,11 +21,16 @@ it('stores a number, or an object of the type that is read', () => {
   expect(storedFor(reading('get card'), [readSource(typed, 'lock.ts')])).toEqual([
     [['SET', 'card', JSON.stringify(object)]],
     [['SET', 'card', JSON.stringify({ ...object, until: '1999-01-01T00:00:00.000Z' })]],
+    ...[0, -1_000].map((left) => [['SET', 'card', JSON.stringify({ ...object, left })]]),
     [['SET', 'card', '1000']],
   ]);
   const untyped = `const card = JSON.parse(text); if (card.state !== 'open' || new Date(card.end) < now) return; card.uses.push(card.left - 1);`;
   expect(storedFor(reading('hgetall card'), [readSource(untyped, 'lock.js')])[0]).toEqual([
     ['HSET', 'card', 'state', 'open', 'end', '2099-01-01T00:00:00.000Z', 'uses', '[]', 'left', '1000'],
+  ]);
+  const taken = `const [bike, rider] = await Promise.all([redis.hgetall(key), redis.get(id)]); if (!bike.dock || bike.ride) return;`;
+  expect(storedFor(reading('hgetall bike'), [readSource(taken, 'lock.js')])).toContainEqual([
+    ['HSET', 'bike', 'dock', '1000'],
   ]);
   const record = 'interface Plan { seats: Record<string, string | null> } const plan = JSON.parse(text) as Plan;';
   expect(storedFor(reading('get plan'), [readSource(record, 'lock.ts')])[0]).toEqual([
