@@ -246,11 +246,6 @@ export class Session {
     return this.networks.get(client)?.reached ?? (this.seen.sockets ? NO_NODES : allNodes(this.nodes.length));
   }
 
-  /** The nodes to which a process has begun to connect from then on, µs. */
-  connectsSince(client: number, sinceUs: number): NodeSet {
-    return this.networks.get(client)?.connectsSince(sinceUs) ?? NO_NODES;
-  }
-
   /** The process of a node dies; with `power`, its machine goes off. */
   nodeDied(node: number, power: boolean): void {
     if (power) this.off.add(node);
@@ -274,10 +269,17 @@ export class Session {
   /** Remembers the scripts in these commands. */
   learn(commands: readonly (readonly string[])[]): void {
     for (const [name = '', first = '', second = '', third = ''] of commands) {
-      const [command, loads] = [name.toLowerCase(), /^load$/i.test(first)];
-      if (command === 'eval') this.learnText(first);
-      else if (command === 'script' && loads) this.learnText(second);
-      else if (command === 'function' && loads) this.effects.loadLibrary(third || second);
+      switch (name.toLowerCase()) {
+        case 'function':
+          if (/^load$/i.test(first)) this.effects.loadLibrary(third || second);
+          break;
+        case 'script':
+          if (/^load$/i.test(first)) this.learnText(second);
+          break;
+        case 'eval':
+          this.learnText(first);
+          break;
+      }
     }
   }
 

@@ -25,8 +25,6 @@ interface Asked {
 export interface Ways {
   /** The nodes that a process, by its number, could send something to at once: all, unless it opens connections itself. */
   reachedBy(client: number): NodeSet;
-  /** The nodes to which a process has begun to connect from then on, µs. */
-  connectsSince(client: number, sinceUs: number): NodeSet;
 }
 
 /** A client that asks by itself has a lock that long after its call, µs. */
@@ -154,20 +152,12 @@ export class Calls {
     for (const [command, { client }] of this.unanswered) if (client === name) this.unanswered.delete(command);
   }
 
-  /** The nodes that have owed a process an answer for long, and those out of order to which it tries to connect. */
-  waitsFor(client: ProcessName, now: TrueTime): number[] {
-    const { index = -1 } = this.world.clients.find(({ name }) => name === client) ?? {};
-    const tried = this.ways.connectsSince(index, now - PATIENCE_US);
-    const owing = this.owing(client, now);
-    return members(union(owing, tried)).filter((node) => has(owing, node) || !this.quiet.isInOrder(node, now));
-  }
-
   /** The nodes that have owed a process an answer for long. */
-  private owing(client: ProcessName, now: TrueTime): NodeSet {
+  waitsFor(client: ProcessName, now: TrueTime): number[] {
     let nodes = NO_NODES;
     for (const { client: sender, to, sentUs } of this.unanswered.values())
       if (sender === client && (now - sentUs > LONG_US || this.isOut(to, now))) nodes = union(nodes, to);
-    return nodes;
+    return [...members(nodes)];
   }
 
   private isOut(nodes: NodeSet, now: TrueTime): boolean {
@@ -180,7 +170,7 @@ export class Calls {
     it.hasReturned = true;
     const { name } = lock.client;
     const isDecided = now - (this.heardAt.get(name) ?? 0) < AT_ONCE_US;
-    this.bounds ||= !isDecided && this.owing(name, now) !== NO_NODES;
+    this.bounds ||= !isDecided && this.waitsFor(name, now).length > 0;
   }
 
   /** `acquire` returns without a lock; `error` is what it was rejected with, if it was. */

@@ -34,8 +34,6 @@ export class ProcessNetwork implements Network {
   private readonly user: NetworkUser;
   private readonly machines: Machines;
   private readonly connections = new Map<Connection, number>();
-  /** When it began last to connect to a node, µs. */
-  private readonly connectsAt: number[] = [];
 
   constructor(user: NetworkUser, machines: Machines) {
     this.user = user;
@@ -65,10 +63,7 @@ export class ProcessNetwork implements Network {
     this.connections.set(connection, index);
     const requests = new Requests();
     return {
-      open: () => {
-        this.connectsAt[index] = user.nowUs();
-        connection.open();
-      },
+      open: () => connection.open(),
       write: (bytes) => {
         const groups = requests.take(bytes);
         connection.isAscii = requests.isAscii;
@@ -100,13 +95,6 @@ export class ProcessNetwork implements Network {
   lookup(host: string): string | null {
     const index = this.machines.nodeAt(host, addressOf(0).port);
     return this.machines.nodes[index] === undefined ? null : ipOf(index);
-  }
-
-  /** The nodes to which it has begun to connect from then on, µs. */
-  connectsSince(sinceUs: number): NodeSet {
-    let nodes = NO_NODES;
-    for (const [index, atUs] of this.connectsAt.entries()) if (atUs >= sinceUs) nodes = union(nodes, oneNode(index));
-    return nodes;
   }
 
   /** Nodes to which a connection leads that is ready. */
