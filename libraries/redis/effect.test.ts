@@ -190,3 +190,13 @@ if now == false or now == ARGV[1] then redis.call('set', KEYS[1], ARGV[2], 'px',
     expect(new Effects().ofScript(finish, own, sender)).not.toHaveProperty('replaces');
   }
 });
+
+test.each([[['SUBSCRIBE', 'a']], [['MULTI']], [['BLPOP', 'a', '0']]])(
+  'what a command makes of its connection is gone for the next script: %j',
+  (command) => {
+    const effects = new Effects();
+    effects.ofScript(ONE_FOR_ALL, ['1', 'a', 'renew', 'f00', '900'], { isAcquiring: false, acquiredBy: command });
+    effects.afterAcquiring(command, ['SET', 'a', 'f00', 'NX', 'PX', '100']);
+    expect(effects.ofScript(ONE_FOR_ALL, ['1', 'b', 'lock', 'f00', '900'], ACQUIRING)?.operation).toBe('acquire');
+  },
+);

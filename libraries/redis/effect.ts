@@ -1,5 +1,5 @@
 import type { Answer, Operation } from '../../core/index.js';
-import { type Entry, NEVER, type Reply, Server, Session } from '../../wire/index.js';
+import { type Entry, type Keyspace, NEVER, type Reply, Server, Session } from '../../wire/index.js';
 import { fromBytes, toBytes } from './bytes.js';
 import { scoreOf, textsOf } from './collections.js';
 import { answerOf } from './reply.js';
@@ -111,7 +111,7 @@ function endOf(entry: Entry | undefined, byScore: boolean): number | null {
 export class Effects {
   private nowUs = 0;
   private readonly server = new Server({ now: () => this.nowUs, random: () => 0.5, databases: 1 });
-  private readonly session = new Session(1, '127.0.0.1:0', true, 0);
+  private session = connected();
   /** By the text of a script, or the name of a function; then by the words behind it. */
   private readonly known = new Map<string, Map<string, Known | null>>();
   private knownCount = 0;
@@ -297,7 +297,7 @@ export class Effects {
   private findAfter(words: readonly string[], acquiredBy: readonly string[]): Effect | null {
     const [keyspace] = this.server.instance.databases;
     if (keyspace === undefined) return null;
-    keyspace.clear();
+    this.clear(keyspace);
     this.nowUs = 0;
     this.server.execute(acquiredBy.map(toBytes), this.session);
     const made = [...keyspace.keys()].flatMap((key) => {
@@ -344,7 +344,7 @@ export class Effects {
     const after = new Map<string, Entry>();
     const [keyspace] = this.server.instance.databases;
     if (keyspace === undefined) return { after, reply: null };
-    keyspace.clear();
+    this.clear(keyspace);
     for (const key of keys) keyspace.store(key, value, LONG_MS);
     const reply = this.server.execute(argv, this.session);
     for (const key of keyspace.keys()) {
@@ -353,4 +353,15 @@ export class Effects {
     }
     return { after, reply };
   }
+
+  /** Removes all that commands before have left: keys, and what they have made of their connection (SUBSCRIBE, MULTI, BLPOP). */
+  private clear(keyspace: Keyspace): void {
+    keyspace.clear();
+    this.session = connected();
+  }
+}
+
+/** A connection to a server that is nobody's. */
+function connected(): Session {
+  return new Session(1, '127.0.0.1:0', true, 0);
 }
