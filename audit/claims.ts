@@ -1,6 +1,3 @@
-import type { Bench } from './load.js';
-import { ignoredOptions } from './set-options.js';
-
 const PROCESS = '(?:server|instance|process|node|replica|pod|worker|machine|host|container)';
 const PERIOD_NAME =
   '(?:night|day|hour|month|week|minute|midnight|morning|evening|quarter|period|interval|slot|firing|tick)';
@@ -23,16 +20,13 @@ export interface Claims {
   readonly adds: string | null;
   /** In a transaction, they add a record that may be there already, and do nothing more where it is. */
   readonly claimsRecord: boolean;
-  /** What is wrong with the options by which they set keys; `null` for nothing. */
-  readonly ignored: string | null;
 }
 
 /** What these files say about how often their work is done. */
-export function claimsIn(bench: Bench): Claims {
-  const { texts } = bench.program;
+export function claimsIn(texts: readonly string[]): Claims {
   const daily = texts.map((it) => DAILY.exec(it)?.[2]).find((it) => it !== undefined) ?? null;
   const claimsRecord = texts.some((it) => IN_TRANSACTION.test(it) && CLAIMS_RECORD.test(it));
-  return { claim: claimIn(texts), daily, adds: addsIn(texts), claimsRecord, ignored: ignoredOptions(bench) };
+  return { claim: claimIn(texts), daily, adds: addsIn(texts), claimsRecord };
 }
 
 function claimIn(texts: readonly string[]): string | null {

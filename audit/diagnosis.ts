@@ -9,7 +9,8 @@ import { troubleOf } from './outages.js';
 import { leavingDefects } from './readers.js';
 import type { Attempt } from './rehearsal.js';
 import { refusedDefects, releaseDefects, sharedDefects, withoutExplained } from './release-defects.js';
-import { type Said, setsAnyway, setsWhatever } from './said.js';
+import { type Said, setsAnyway } from './said.js';
+import { setsWhatever } from './set-options.js';
 import { DROPS_TTL, MISTAKES_ANSWERS, REMEMBERS, valueOfProcess } from './shown-defects.js';
 import type { FoundLock } from './understand.js';
 import { unitDefects } from './unit-defects.js';
@@ -59,15 +60,12 @@ function acquisitionDefects(
   { how: { nodes }, seen }: Pick<FoundLock, 'how' | 'seen'>,
 ): Defect[] {
   const found: Defect[] = [];
-  const looks = before.some(({ verb }) => ['get', 'exists', 'ttl', 'pttl'].includes(verb));
   // Who watches the key before it looks is refused where somebody has set it since.
   const watches = acquire?.inMulti === true && before[0]?.verb === 'watch';
   if (acquire !== undefined && setsAnyway(acquire) && !watches)
     found.push({
       id: 'check-then-set',
-      sentence: looks
-        ? `it looks whether the key is there and sets it with a second command (${before.at(-1)?.verb.toUpperCase()}, then ${acquire.verb.toUpperCase()} without NX): two processes can both find it free`
-        : setsWhatever(acquire.verb, seen.ignored),
+      sentence: setsWhatever(acquire, before, seen.ignored),
       fix: 'acquire with one command: SET key token NX PX ttl',
       brings: EXCLUSION,
       isShown: false,

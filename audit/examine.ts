@@ -26,6 +26,7 @@ import { type TwoReaders, twoReaders } from './readers.js';
 import { type Attempt, calm, heldNow, REST_MS, rehearse, use, type Ways, withClock } from './rehearsal.js';
 import { isCache } from './repeats.js';
 import type { Said } from './said.js';
+import { ignoredOptions } from './set-options.js';
 import type { Subject } from './subject.js';
 import { targetedDefects } from './targeted.js';
 import { type TwoTasks, twoTasks } from './tasks.js';
@@ -43,6 +44,8 @@ export interface Seen extends Omit<TwoTasks, 'besides'>, InOutages, Untold, Sent
   readonly both: readonly Attempt[];
   /** Two of two processes that ask at once. */
   readonly raced: readonly Attempt[];
+  /** Options of SET that its client ignores, as the beginning of a sentence; empty for none. */
+  readonly ignored: string;
   /** It was granted to a process whose clock is ahead, though another one held it. */
   readonly takenByClock: boolean;
   /** One that is not given the TTL that it can do without; `null` where it is given none, or needs one. */
@@ -140,7 +143,6 @@ export async function examine(
       bare: bare ?? null,
       named: namedIn(bench, (how.fixedTtlMs === null ? bare : alone)?.trial?.ttlMs ?? Number.NaN),
       fences: await fencesOf(bench, hosts, known, ttlMs),
-      ...comparisonsIn(bench),
       renewed: renewed ?? null,
       extended: extended ?? null,
       thrown: thrown ?? null,
@@ -158,9 +160,14 @@ export async function examine(
       ...(await untoldOf(subject, alone.trial?.loops ?? false)),
       shown: [...(await targetedDefects(subject)), ...(await requestDefects(subject))],
       next,
-      ...claimsIn(bench),
+      ...saidIn(bench),
     },
   };
+}
+
+/** What its files say, and not what it does. */
+function saidIn(bench: Bench): Claims & ReturnType<typeof comparisonsIn> & Pick<Seen, 'ignored'> {
+  return { ...comparisonsIn(bench), ...claimsIn(bench.program.texts), ignored: ignoredOptions(bench) };
 }
 
 /** How the work under a lock is made to throw, where that can be. */

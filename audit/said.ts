@@ -154,8 +154,3 @@ function operationOf(verb: string, meaning: Meaning, words: readonly string[]): 
   if (['del', 'unlink', 'getdel', 'delex', 'delifeq'].includes(verb)) return 'release';
   return ['expire', 'pexpire', 'expireat', 'pexpireat', 'persist'].includes(verb) ? 'extend' : 'read-counter';
 }
-
-/** What is wrong with a command that sets a key, whatever is there. */
-export function setsWhatever(verb: string, ignored: string | null): string {
-  return `${ignored ?? ''}it sets the key whether or not it is there (${verb.toUpperCase()} without NX): every client that asks takes the lock from its holder`;
-}

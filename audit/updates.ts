@@ -52,9 +52,8 @@ export async function judgeUpdates(subject: Runnable, plan: Plan, key: string): 
       const schedule = calm(1, uses, (10 + REST_MS) * 1000);
       const attempts = await rehearse(bench, hosts, how, schedule, { naturally: true, planOf: () => plan });
       runs++;
-      if (attempts.some((it) => readsBeforeWatch(it.trial, key)))
-        return { defect: READS_BEFORE_WATCH, runs, updates: attempts.length };
       updates += attempts.filter(({ trial, error }) => error === null && changesIn(trial, key).length > 0).length;
+      if (attempts.some((it) => readsBeforeWatch(it.trial, key))) return { defect: READS_BEFORE_WATCH, runs, updates };
       // The first to change the key is not refused.
       const [first] = attempts.toSorted((one, two) => changedMs(one, key) - changedMs(two, key));
       if (first !== undefined && attempts.some((it) => ignoresExec(it, first, key)))
