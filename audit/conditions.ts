@@ -75,9 +75,8 @@ function throws(node: SyntaxNode | null): boolean {
 export function leaves(node: SyntaxNode | null): boolean {
   if (node === null) return false;
   if (node.type === 'BlockStatement') return leaves(parts(node, 'body').at(-1) ?? null);
+  if (/^(?:Return|Throw|Continue|Break)Statement$/.test(node.type)) return true;
   // `ctx.throw(400, …)`.
-  const called = part(part(node, 'expression') ?? node, 'callee');
-  return (
-    /^(?:Return|Throw|Continue|Break)Statement$/.test(node.type) || nameOf(part(called ?? node, 'property')) === 'throw'
-  );
+  const called = node.type === 'ExpressionStatement' ? part(part(node, 'expression') ?? node, 'callee') : null;
+  return called !== null && nameOf(part(called, 'property')) === 'throw';
 }

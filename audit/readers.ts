@@ -4,7 +4,7 @@ import type { Hosts } from './hosts.js';
 import type { Bench } from './load.js';
 import { type Plan, plansFor, takerIn, type Understood } from './plan.js';
 import { type Attempt, calm, delayed, REST_MS, rehearse, use } from './rehearsal.js';
-import { roleOf } from './roles.js';
+import { hasRole } from './roles.js';
 import { isAdded } from './said.js';
 
 /** What two who only read do to each other. */
@@ -88,9 +88,7 @@ export async function twoReaders(bench: Bench, hosts: Hosts, how: Understood, tt
 /** Whether each call of a reader says what its TTL is, and not the configuration of all. */
 function isGivenTtl({ program }: Bench, plan: Plan): boolean {
   const shape = program.shapes.find(({ name }) => name === takerIn(plan));
-  return (
-    shape?.parameters.some((it) => roleOf(it) === 'ttl' || it.fields.some((field) => roleOf(field) === 'ttl')) ?? false
-  );
+  return shape !== undefined && hasRole(shape.parameters, 'ttl');
 }
 
 /** The two commands of a reader between which a writer gets in, where it does not see that one. */

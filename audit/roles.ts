@@ -355,6 +355,13 @@ function isLikeClient(fields: readonly Parameter[]): boolean {
   return has('set') && (has('eval') || has('del') || has('get'));
 }
 
+/** Whether a function is given something of a role, by itself or among its options. */
+export function hasRole(parameters: readonly Parameter[], role: Role): boolean {
+  return parameters.some(
+    (it) => roleOf(it) === role || (roleOf(it) === 'options' && it.fields.some((field) => roleOf(field) === role)),
+  );
+}
+
 /** Whether a function may be given a TTL, and has one without that. */
 export function mayGiveTtl({ parameters }: { readonly parameters: readonly Parameter[] }): boolean {
   const isTtl = (it: Parameter): boolean => roleOf(it) === 'ttl';

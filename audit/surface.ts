@@ -2,9 +2,8 @@ import { type Callable, isAsync, methodsOf, type Shapes } from './callables.js';
 import { isClass } from './classes.js';
 import { ADDS_HOOKS } from './hooks.js';
 import { saysMode } from './modes.js';
-import type { Parameter } from './parameter.js';
 import { type Plan, type Step, takerIn } from './plan.js';
-import { isApplication, isResponse, namesResource, roleOf } from './roles.js';
+import { hasRole, isApplication, isResponse, namesResource } from './roles.js';
 import type { Shape } from './shapes.js';
 import { isUnknown } from './unknown.js';
 
@@ -43,12 +42,6 @@ const OF_CLASS = 60;
 const CALLS_SHARED = /\.\w*(?:Shared?|Reader|ReadLock)\w*\(|\b\w+\(\s*['"](?:read|shared)['"]/;
 const CALLS_EXCLUSIVE = /\.\w*(?:Exclusive|Writer|WriteLock)\w*\(|\b\w+\(\s*['"](?:write|exclusive)['"]/;
 const RUNS = /with|using|lock|exclusive|guard|run|mutex|critical|protect|once|leader|exec|perform|sync/i;
-
-function hasRole(parameters: readonly Parameter[], role: ReturnType<typeof roleOf>): boolean {
-  return parameters.some(
-    (it) => roleOf(it) === role || (roleOf(it) === 'options' && it.fields.some((field) => roleOf(field) === role)),
-  );
-}
 
 /** A function that may be asked for a lock, with what else goes with it. */
 interface Found {
