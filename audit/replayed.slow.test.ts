@@ -35,3 +35,25 @@ it('does not say of who waits for a message that it asks for the lock', async ()
   const plan = { path: pathOf('twenty-third/invoice-consumer.ts'), runs: 6, seed: 'audit', budgetMs: 60_000 };
   await expect(auditFile(plan, () => {})).resolves.toMatchObject({ findings: [] });
 });
+
+it('finds a call that waits for a dead node for ever, where one that gives up after minutes passes', async () => {
+  const { file, ...replay } = ONCE_CONDEMNED.find(({ why }) => why.includes('gives up a dead node')) as OnceCondemned;
+  const text = `import { createClient } from 'redis';
+import { randomUUID } from 'node:crypto';
+const RELEASE = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+const urls = ['redis://10.0.0.1:6379', 'redis://10.0.0.2:6379', 'redis://10.0.0.3:6379'];
+const clients = await Promise.all(urls.map((url) => createClient({ url }).on('error', () => {}).connect()));
+export async function acquire(resource, ttl) {
+  const token = randomUUID();
+  const begin = performance.now();
+  const answers = await Promise.allSettled(clients.map((it) => it.set(resource, token, { NX: true, PX: ttl })));
+  const won = answers.filter(({ value }) => value === 'OK').length;
+  if (won >= 2 && performance.now() - begin < ttl * 0.98) return { resource, token };
+  await release({ resource, token });
+  return null;
+}
+export async function release({ resource, token }) {
+  await Promise.allSettled(clients.map((it) => it.eval(RELEASE, { keys: [resource], arguments: [token] })));
+}`;
+  expect((await audited(text, 1, 'lock.mjs', replay)).ids).toEqual(['hang']);
+});

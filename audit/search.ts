@@ -17,6 +17,7 @@ import { plansFor, type Understood } from './plan.js';
 import { firstLineOf } from './program.js';
 import { surroundingsIn } from './rehearsal.js';
 import type { FoundBefore } from './result.js';
+import { returnsLater } from './returns-later.js';
 import { holdsMessages } from './stored.js';
 import type { FoundLock } from './understand.js';
 
@@ -141,7 +142,8 @@ async function playedAgain(
   const run = await replayLibraries(subject, schedule, { extendsItself: extending });
   const violation = run.violations.find((it) => kindOf(it) === kind);
   const { events } = run.run;
-  const failing = violation === undefined ? [] : [{ kind, run: 0, violation, schedule, extending, events, subject }];
+  const found = violation && { kind, run: 0, violation, schedule, extending, events, subject };
+  const failing = found === undefined || (await returnsLater(found)) ? [] : [found];
   return {
     runs: 1,
     acquired: claimsIn(run),
@@ -225,7 +227,7 @@ export async function searchAudit(
       if (failing.has(kind) && (!isCaught || caught.has(kind))) continue;
       const { schedule } = run;
       const found = { kind, run: runs, violation, schedule, extending, events: run.run.events, subject };
-      if (await isKeptAlone(how, found)) continue;
+      if ((await isKeptAlone(how, found)) || (await returnsLater(found))) continue;
       if (isCaught) caught.add(kind);
       failing.set(kind, found);
     }
