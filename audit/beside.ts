@@ -46,9 +46,9 @@ const LATE_SHARE = 0.4;
 /** What is wrong with what exported functions do of their own work under locks. */
 export async function functionDefects(subject: Runnable, plans: readonly Plan[]): Promise<readonly Defect[]> {
   const { nodes, admits, counts } = subject.how;
-  if (admits > 1 || counts) return [];
   const { plan: used } = subject.how;
   const functions = used.use === 'script' ? [used] : functionsIn(plans, used);
+  if (admits > 1 || counts) return givenUpBy(subject, functions);
   // What looks like work that it is handed may be a part of its own.
   const handed = plans.filter(({ use }) => use === 'with').map((it): Plan => ({ ...it, use: 'handler' }));
   const named = twoNames(subject.bench.program.texts);
@@ -72,6 +72,16 @@ export async function functionDefects(subject: Runnable, plans: readonly Plan[])
     if (stale !== null) found.push({ ...stale, where: whereOf(subject.bench.program, plan) });
   }
   return found;
+}
+
+/** What functions give up, and go on with, that only so many may do at a time. */
+async function givenUpBy(subject: Runnable, functions: readonly Plan[]): Promise<readonly Defect[]> {
+  if (!givesUp(subject)) return [];
+  for (const plan of functions.filter(({ use }) => use === 'handler')) {
+    const defect = await goesOnGivenUp(await withData(subject, plan), plan);
+    if (defect !== null) return [{ ...defect, where: whereOf(subject.bench.program, plan) }];
+  }
+  return [];
 }
 
 /** What the functions of a file lose that take a key which nobody deletes: a message whose work has failed. */

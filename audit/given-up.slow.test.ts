@@ -86,3 +86,37 @@ export async function drain() {
 it('takes for given up no work that its process does again under the lock', async () => {
   expect(await idsOfModule(draining('sendAll(signal)'))).toEqual([]);
 });
+
+/** Checks a photo at a server that may be asked so many times at once. */
+const checking = (slots: number, given: string): string => `import { randomUUID } from 'node:crypto';
+import Redis from 'ioredis';
+const redis = new Redis(process.env.REDIS_URL);
+const TAKE = \`local now = tonumber(redis.call('time')[1]) * 1000
+redis.call('zremrangebyscore', KEYS[1], '-inf', now)
+if redis.call('zcard', KEYS[1]) >= ${slots} then return 0 end
+redis.call('zadd', KEYS[1], now + 60000, ARGV[1])
+redis.call('pexpire', KEYS[1], 60000)
+return 1\`;
+const ask = async (photo) => {
+  const answer = await fetch('https://faces.example/check', { method: 'POST', body: photo${given} });
+  return answer.json();
+};
+function limit(promise, ms) {
+  let timer;
+  const over = new Promise((_, reject) => { timer = setTimeout(() => reject(new Error('late')), ms); });
+  return Promise.race([promise, over]).finally(() => clearTimeout(timer));
+}
+export async function check(photo) {
+  const id = randomUUID();
+  if ((await redis.eval(TAKE, 1, 'photo:slots', id)) !== 1) return null;
+  try {
+    return await limit(ask(photo), 12_000);
+  } finally {
+    await redis.zrem('photo:slots', id).catch(() => {});
+  }
+}`;
+
+it.each([1, 4])('finds one request that is given up and goes on, with %i slots', async (slots) => {
+  expect(await idsOfModule(checking(slots, ''))).toEqual(['releases-early']);
+  expect(await idsOfModule(checking(slots, ', signal: AbortSignal.timeout(10_000)'))).toEqual([]);
+});

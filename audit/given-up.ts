@@ -1,12 +1,14 @@
 import { isWork } from './called.js';
 import type { Defect } from './defect.js';
+import { isHarmful } from './late-safe.js';
 import type { Plan } from './plan.js';
 import { nowMs, once } from './played.js';
 import { heldNow } from './rehearsal.js';
 import { GIVES_UP_ALONE } from './shown-defects.js';
+import { signalsIn } from './signals.js';
 import type { Runnable } from './subject.js';
 import { touchesIn } from './touches.js';
-import { isUnknown, signalsIn } from './unknown.js';
+import { isUnknown } from './unknown.js';
 
 /* Work that a function gives up at a time limit, and that goes on without its lock. */
 
@@ -67,9 +69,20 @@ export async function goesOnGivenUp(subject: Runnable, plan: Plan): Promise<Defe
   return limitMs > 0 && (await goesOnAfter(subject, plan, MORE_SHARE * limitMs)) ? GIVES_UP_ALONE : null;
 }
 
+/** What has begun, and how long it takes. */
+interface Begun {
+  readonly name: string;
+  readonly atMs: number;
+  readonly forMs: number;
+  /** What it was handed, where it is one call that nothing ends, and that does harm where it is late; `null` for any other one. */
+  readonly given: readonly unknown[] | null;
+  /** Somebody waits for it. */
+  isAwaited: boolean;
+}
+
 /** @param takesMs - What each part of the work takes; no more than its own time limit, if it is done once. */
 async function goesOnAfter(subject: Runnable, plan: Plan, takesMs: number): Promise<boolean> {
-  const begun: { readonly name: string; readonly atMs: number; readonly forMs: number }[] = [];
+  const begun: Begun[] = [];
   const limitOf = limitsOfCalls();
   /** Calls that have been made. */
   const made = new Set<string>();
@@ -81,11 +94,13 @@ async function goesOnAfter(subject: Runnable, plan: Plan, takesMs: number): Prom
     const call = `${name} ${typeof given[0] === 'string' ? given[0] : ''}`;
     mostMs = limitMs > 0 && !made.has(call) ? Math.min(limitMs, takesMs) : takesMs;
     made.add(call);
-    begun.push({ name, atMs: nowMs(), forMs: mostMs });
+    const isEndless = limitMs === 0 && isHarmful(name, given);
+    begun.push({ name, atMs: nowMs(), forMs: mostMs, given: isEndless ? given : null, isAwaited: false });
   };
-  const takes = (): Promise<void> => {
+  const takes = (given: readonly unknown[]): Promise<void> => {
+    for (const it of begun) it.isAwaited ||= it.given === given;
     // To wait for the next element of a list is no call.
-    begun.push({ name: '', atMs: nowMs(), forMs: mostMs });
+    begun.push({ name: '', atMs: nowMs(), forMs: mostMs, given: null, isAwaited: true });
     return new Promise((resolve) => setTimeout(resolve, mostMs));
   };
   const attempt = await once(subject, plan, { heard, takes, elements: 3 }, 20 * takesMs);
@@ -100,11 +115,12 @@ async function goesOnAfter(subject: Runnable, plan: Plan, takesMs: number): Prom
     ({ operation, key, atMs }) => operation === 'acquire' && key === trial.key && atMs > givenUpMs,
   );
   const untilMs = again?.atMs ?? Number.POSITIVE_INFINITY;
-  const isUnderWay = begun.some(({ atMs, forMs }) => atMs < givenUpMs && atMs + forMs > givenUpMs);
+  const underWay = begun.filter(({ atMs, forMs }) => atMs < givenUpMs && atMs + forMs > givenUpMs);
   const stores = touchesIn(subject.bench, trial, new Set([trial.key ?? '']), givenUpMs + 1, true);
   const goesOn =
+    (givesUp(subject) && underWay.some(({ given, isAwaited }) => given !== null && isAwaited)) ||
     begun.some(({ name, atMs }) => isWork(name) && atMs > givenUpMs && atMs < untilMs) ||
     stores.some(({ stored, atMs }) => stored !== null && atMs < untilMs);
   const isExtended = trial.sent.some(({ operation }) => operation === 'extend');
-  return isUnderWay && goesOn && (isExtended || givenUpMs < trial.grantedMs + trial.ttlMs);
+  return underWay.length > 0 && goesOn && (isExtended || givenUpMs < trial.grantedMs + trial.ttlMs);
 }

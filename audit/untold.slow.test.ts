@@ -46,21 +46,25 @@ it.each([
 });
 
 it('finds work under a lock of redlock that does not look at its signal', async () => {
-  const paying = (given: string, before: string, first = ''): string => `import { Redis } from 'ioredis';
+  const paying = (given: string, before: string, first = '', after = ''): string => `import { Redis } from 'ioredis';
 import Redlock from 'redlock5';
 const redlock = new Redlock([new Redis({ maxRetriesPerRequest: 1 })], { retryCount: 3, retryDelay: 400 });
 redlock.on('error', () => {});
-interface Bank { version(): Promise<string>; open(month: string): Promise<string[]>; transfer(id: string): Promise<void> }
+interface Bank { version(): Promise<string>; open(month: string): Promise<string[]>; transfer(id: string): Promise<void>; close(month: string): Promise<void> }
 export async function payAll(month: string, bank: Bank): Promise<void> {
   await redlock.using(['payouts:' + month], 20_000, { automaticExtensionThreshold: 8_000 }, async (${given}) => {
     await bank.version();
     ${first}
     for (const id of await bank.open(month)) { ${before} await bank.transfer(id); }
+    ${after}
   });
 }`;
   await expect(idsOf(paying('', ''))).resolves.toEqual(['silent-loss']);
   await expect(idsOf(paying('signal', '', 'signal.throwIfAborted();'))).resolves.toEqual(['silent-loss']);
   await expect(idsOf(paying('signal', 'signal.throwIfAborted();'))).resolves.toEqual([]);
+  const after = 'signal.throwIfAborted(); await bank.close(month);';
+  await expect(idsOf(paying('signal', '', '', after))).resolves.toEqual(['silent-loss']);
+  await expect(idsOf(paying('signal', 'signal.throwIfAborted();', '', after))).resolves.toEqual([]);
 });
 
 it('asks nothing of work that has one step', async () => {

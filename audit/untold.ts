@@ -16,9 +16,9 @@ import {
 } from './loss-defects.js';
 import { type Attempt, calm, cutOff, heldNow, REST_MS, rehearse, releasedIn, use } from './rehearsal.js';
 import type { Said } from './said.js';
+import { signalsIn } from './signals.js';
 import { locksRecords, transactionStepOf } from './statements.js';
 import type { Runnable } from './subject.js';
-import { signalsIn } from './unknown.js';
 
 /** What a function did of its own work after a step of it that took long. */
 interface Went {
@@ -29,8 +29,15 @@ interface Went {
   readonly isHarm: boolean;
   /** As that ended, a part of its work had been told to stop. */
   readonly isTold: boolean;
-  /** When that step began and ended, ms; not a number where there was none. */
-  readonly step: { readonly fromMs: number; readonly toMs: number };
+  /** The name of that step, where it does harm, and when it began and ended, ms; not a number where there was none. */
+  readonly step: { readonly name: string; readonly fromMs: number; readonly toMs: number };
+}
+
+/** Whether it did all of its later work, or all that repeats its long step: a loop that looks at nothing, and what looks after it. */
+function isAllOf({ later: done, isHarm, step }: Went, later: readonly string[]): boolean {
+  if (String(done) === String(later)) return true;
+  const last = later.lastIndexOf(step.name);
+  return isHarm && last >= 0 && last < done.length && done.every((it, i) => it === later[i]);
 }
 
 /** The calls of a function, without those of transactions that it has rolled back. */
@@ -139,8 +146,7 @@ export async function untoldOf(subject: Runnable, loops: boolean): Promise<Untol
     );
     // A signal of its own time limit tells nothing of the lock.
     const isTold = lost.isTold && !kept.isTold;
-    const isSame = String(lost.later) === String(later);
-    return isLost && !isTold && isSame && (trouble !== 'paused' || isSetAgain === true);
+    return isLost && !isTold && isAllOf(lost, later) && (trouble !== 'paused' || isSetAgain === true);
   };
   const extendsAny = extension.compares ? null : extension.verb.toUpperCase();
   for (let at = 0; at < MOST_STEPS; at++)
@@ -225,7 +231,7 @@ async function worked(
     overtaken: [{ kind: 'pause', process: 'c1', atUs, forUs }],
   };
   let [steps, isDone, isTold] = [0, false, false];
-  const step = { fromMs: Number.NaN, toMs: Number.NaN };
+  const step = { name: '', fromMs: Number.NaN, toMs: Number.NaN };
   const done = new Committed();
   const signals = new Set<AbortSignal>();
   /** What it had released when that step was over: that is no release that ends its work, as of an extension that fails. */
@@ -250,6 +256,7 @@ async function worked(
       await new Promise((resolve) => setTimeout(resolve, trouble === 'cut' ? ttlMs / 2 : STEP_TTLS * ttlMs));
     }
     if (!isWorking() || steps++ !== at) return;
+    step.name = lastName;
     step.fromMs = current.owner?.wallMs() ?? Number.NaN;
     within = openNow();
     await new Promise((resolve) => setTimeout(resolve, stepMs));
@@ -258,8 +265,10 @@ async function worked(
     releasedBefore = current.owner === null ? 0 : (bench.wire.trialOf(current.owner)?.releases.length ?? 0);
     isTold = [...signals].some(({ aborted }) => aborted);
   };
+  let lastName = '';
   const heard = (given: readonly unknown[], name: string): void => {
     if (!isWorking()) return;
+    lastName = isHarmful(name, given) ? name : '';
     const own = signalsIn(given);
     for (const signal of own) signals.add(signal);
     const isWithin = within !== undefined && openNow() === within;
