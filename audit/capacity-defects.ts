@@ -11,7 +11,7 @@ export function capacityDefects(
   { how, seen: { capacity } }: Pick<FoundLock, 'how' | 'seen'>,
 ): Defect[] {
   const found: Defect[] = [];
-  const { admits, named, countsRefused } = capacity;
+  const { admits, named, countsRefused, countsWaiters } = capacity;
   if (named !== null)
     found.push({
       id: 'lets-in-more',
@@ -27,6 +27,16 @@ export function capacityDefects(
         'an attempt that is refused has counted itself (INCR) and is never taken off again: with each one a permit is lost, and when all holders have left, nobody is let in before the TTL of the counter is over',
       fix: 'decrement where the count is over the limit, or count in a script that adds only where there is room; better an entry for each holder with its own end (ZADD)',
       brings: ['unavailable', 'leak', 'hang'],
+      property: 'deadlock-free',
+      isShown: true,
+    });
+  if (countsWaiters)
+    found.push({
+      id: 'counts-refused',
+      sentence:
+        'an attempt that is refused leaves its entry in the sorted set (ZADD before the count), and adds it again each time it asks: those who wait count as holders, so that nobody of them is let in when all holders have left',
+      fix: 'count in the script first (ZCARD), and add an entry only where there is room, or take it off again (ZREM) where there is none',
+      brings: ['unavailable', 'leak', 'hang', 'belief', 'state'],
       property: 'deadlock-free',
       isShown: true,
     });

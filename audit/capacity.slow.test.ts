@@ -158,3 +158,33 @@ export async function rollOut(client, gateway) {
   const { findings } = await audited(told, 10);
   expect(findings.map(({ id }) => id)).toEqual([]);
 });
+
+it('finds that those who wait are counted, where each adds its entry before the count', async () => {
+  const waiting = (enter: string): string => `
+const ENTER = \`
+local t = redis.call('TIME')
+local now = t[1] * 1000 + math.floor(t[2] / 1000)
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
+${enter}
+return 1\`;
+export async function withDish(redis, station, work, { limit = 3 } = {}) {
+  const id = crypto.randomUUID();
+  const untilMs = performance.now() + 60_000;
+  try {
+    while ((await redis.eval(ENTER, 1, station, id, 90_000, limit)) !== 1) {
+      if (performance.now() > untilMs) throw new Error('busy');
+      await new Promise((resolve) => setTimeout(resolve, 250));
+    }
+    return await work();
+  } finally {
+    await redis.zrem(station, id);
+  }
+}`;
+  const [add, count] = [
+    "redis.call('ZADD', KEYS[1], now + ARGV[2], ARGV[1]) redis.call('PEXPIRE', KEYS[1], ARGV[2])",
+    (compares: string) => `if redis.call('ZCARD', KEYS[1]) ${compares} tonumber(ARGV[3]) then return 0 end`,
+  ];
+  const idsOf = async (text: string): Promise<string[]> => (await audited(text, 0)).findings.map(({ id }) => id);
+  expect(await idsOf(waiting(`${add} ${count('>')}`))).toEqual(['counts-refused']);
+  expect(await idsOf(waiting(`${count('>=')} ${add}`))).toEqual([]);
+});

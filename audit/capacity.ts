@@ -19,9 +19,18 @@ export interface Capacity {
   readonly named: number | null;
   /** Those who were refused are counted as holders: when all have left, nobody is let in. */
   readonly countsRefused: boolean;
+  /** Those who wait are counted as holders: when all have left, nobody of those who wait is let in. */
+  readonly countsWaiters: boolean;
 }
 
-const ONE: Capacity = { admits: 1, lastsShare: 1, endsByScore: false, named: null, countsRefused: false };
+const ONE: Capacity = {
+  admits: 1,
+  lastsShare: 1,
+  endsByScore: false,
+  named: null,
+  countsRefused: false,
+  countsWaiters: false,
+};
 
 /** Asked for at most, and at least, to find out how many get in. */
 const MOST_ASKING = 40;
@@ -31,6 +40,7 @@ const LEAST_ASKING = 8;
 const APART_MS = 12;
 
 const IS_COUNTER = /\bh?incr(?:by)?\b/i;
+const ADDS_ENTRY = /\bzadd\b/i;
 const SWEEPS = /zremrangebyscore|zcount/i;
 
 const LIMITS =
@@ -81,15 +91,16 @@ export async function capacityOf(bench: Bench, hosts: Hosts, how: Understood, tt
   const left = isDead ? await playing([use(10, ttlMs, 3 * ttlMs), use(2.5 * ttlMs, ttlMs, 1)], [dies]) : [];
   const endsByScore = lasting.endsByScore || (isDead && left.every(({ held }) => held !== null));
   const counter = sources.some(({ text }) => IS_COUNTER.test(text));
+  const entries = sources.some(({ text }) => ADDS_ENTRY.test(text));
+  const crowded = counter || entries ? await playing(filled(admits, 2 * admits + 2, ttlMs)) : [];
   return {
     admits,
     named,
     lastsShare: lasting.lastsShare,
     endsByScore,
     countsRefused:
-      counter &&
-      isFreeAgain(await playing(filled(admits, 0, ttlMs)), ttlMs) &&
-      !isFreeAgain(await playing(filled(admits, 2 * admits + 2, ttlMs)), ttlMs),
+      counter && isFreeAgain(await playing(filled(admits, 0, ttlMs)), ttlMs) && !isFreeAgain(crowded, ttlMs),
+    countsWaiters: entries && isKeptFrom(crowded, admits),
   };
 }
 
@@ -140,6 +151,26 @@ function filled(admits: number, refused: number, ttlMs: number): LockPlan[] {
   const holders = Array.from({ length: admits }, (_, i) => use(10 + i, ttlMs, 0.3 * ttlMs));
   const others = Array.from({ length: refused }, (_, i) => use(0.1 * ttlMs + i, ttlMs, 1));
   return [...holders, ...others, use(0.65 * ttlMs, ttlMs, 1)];
+}
+
+/** They ask so often at least while the lock is free, before that counts. */
+const LEAST_TRIES = 4;
+
+/** Whether more wait than may hold a lock when its holders have left, and each asks again and gets nothing. */
+function isKeptFrom(attempts: readonly Attempt[], admits: number): boolean {
+  const holders = attempts.slice(0, admits);
+  if (holders.some(({ held, releaseError }) => held === null || releaseError !== null)) return false;
+  const freeMs = Math.max(...holders.map(({ releasedMs }) => releasedMs));
+  const waiting = attempts.slice(admits).filter((it) => it.askedMs < freeMs && !(it.returnedMs <= freeMs));
+  const overMs = Math.min(...waiting.map((it) => (it.held === null ? it.returnedMs : it.acquiredMs)));
+  const triesOf = ({ trial }: Attempt): number =>
+    (trial?.sent ?? []).filter(({ operation, atMs }) => operation === 'acquire' && atMs > freeMs && atMs < overMs)
+      .length;
+  return (
+    waiting.length > admits &&
+    waiting.every((it) => triesOf(it) >= LEAST_TRIES) &&
+    waiting.some(({ held, returnedMs }) => held === null && returnedMs === overMs)
+  );
 }
 
 /** Whether the one that asks last gets the lock; also where it is not alone, as another waits for long. */
