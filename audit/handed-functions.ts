@@ -3,11 +3,14 @@ import { isClass } from './classes.js';
 import { forgetHooks, noteRoute, withHooks } from './hooks.js';
 
 /** What becomes of a function that is handed to one of which nothing is known. */
-export type Handed = 'called-back' | 'run' | 'kept' | null;
+export type Handed = 'called-back' | 'run' | 'begun' | 'kept' | null;
 
 /** What runs what it is handed, around which it does something: a transaction, a span, retries. */
 const RUNS =
   /(?:^|\.)\$?(?:(?:run|do|execute|begin|start)?(?:in|with|within)?_?(?:transaction(?:al)?|tx|unitOfWork)|begin|atomic(?:ally)?|(?:start(?:Active)?|with|in)?Span|trace|instrument|measure|timed?|retry|withRetr(?:y|ies)|(?:run|with|in)[A-Z]\w*|run|wrap)$/;
+
+/** What begins what it is handed, and returns a response before that has ended: `stream(c, async (out) => …)` of Hono. */
+const BEGINS_ALONE = /^(?:stream|streamSSE|streamText)$/;
 
 /** What keeps what it is handed, and calls it for each request, job or event. */
 const KEEPS =
@@ -19,6 +22,12 @@ const OF_ITSELF =
 
 /** Events of a program that begins: `app.addHook('onReady', connect)`. */
 const BEGINS = /^(?:onReady|preReady|onListen)$/;
+
+/** An answer that does not wait for what has begun. */
+export function besides<T>(begun: Promise<unknown>, answer: T): T {
+  begun.catch(() => {});
+  return answer;
+}
 
 /** The name of the first parameter of a function. */
 const FIRST = /^(?:async\s*)?(?:function\s*[\w$]*\s*)?\(?\s*([\w$]*)/;
@@ -42,6 +51,7 @@ export function becomesOf(
   const first = firstOf(it);
   if (/^_?(?:e|er|err|error|ex|\w*Err|\w*Error)$/.test(first)) return given.at(-1) === it ? 'called-back' : null;
   if (RUNS.test(path) || given.some((one) => typeof one === 'string' && BEGINS.test(one))) return 'run';
+  if (BEGINS_ALONE.test(path) && given.length > 1) return 'begun';
   const isEvent = given.some((one) => typeof one === 'string' && OF_ITSELF.test(one));
   // Only options may follow it.
   const isLast = given.slice(given.lastIndexOf(it) + 1).every((one) => typeof one === 'object');

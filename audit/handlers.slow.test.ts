@@ -226,6 +226,27 @@ export default app;`;
   expect(await idsOf(text("console.warn('busy');"))).toEqual(['fails-open']);
 });
 
+it('sees that a response which is streamed does not wait for its work', async () => {
+  const text = (work: string): string => `import { randomUUID } from 'node:crypto';
+import { Hono } from 'hono';
+import { stream } from 'hono/streaming';
+import { Redis } from '@upstash/redis';
+const redis = Redis.fromEnv();
+const UNLOCK = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+const app = new Hono();
+const mix = (id) => fetch('http://mixer/' + id, { method: 'PUT', signal: AbortSignal.timeout(9_000) });
+app.get('/mix/:id', async (c) => {
+  const [id, token] = [c.req.param('id'), randomUUID()];
+  if ((await redis.set('mix:' + id, token, { nx: true, px: 30_000 })) !== 'OK') return c.json({}, 409);
+  try { ${work} } finally { await redis.eval(UNLOCK, ['mix:' + id], [token]); }
+});
+export default app;`;
+  expect(await idsOf(text('return stream(c, async (out) => { await out.write(await mix(id)); });'))).toEqual([
+    'releases-early',
+  ]);
+  expect(await idsOf(text('const mixed = await mix(id); return stream(c, (out) => out.write(mixed));'))).toEqual([]);
+});
+
 /** A plugin whose hooks lock a request by what its route says, with a route. */
 const hooked = (before: string, after: string): string => `import { randomUUID } from 'node:crypto';
 import Fastify, { type FastifyInstance } from 'fastify';

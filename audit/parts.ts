@@ -18,10 +18,11 @@ import { type Attempt, heldNow } from './rehearsal.js';
 import { retriesPastTtl } from './retries.js';
 import { longestSaid } from './said-times.js';
 import { IS_DONE, marksAsDone, RELEASES_BESIDE } from './shown-defects.js';
+import { aborted, signalsIn } from './signals.js';
 import { isStatement } from './statements.js';
 import type { Runnable } from './subject.js';
 import { CHANGES_DATA, markIn } from './touches.js';
-import { aborted, calls, signalsIn } from './unknown.js';
+import { calls } from './unknown.js';
 
 /** What a part of the work takes, and what one takes that goes on where another has failed, ms. */
 const PART_MS = 50;

@@ -78,3 +78,40 @@ it('requires two arguments to differ that are compared, and nothing of one that 
   expect(unequal("async function take() { return (await ask()).reply === 'OK' ? 1 : null; }")).toEqual([]);
   expect(unequal("function take(reply) { if (reply === 'OK') return; }")).toEqual([]);
 });
+
+it.each([
+  [
+    'an object',
+    'const JOBS = { nightly: run, weekly: run } as const;',
+    'const job = JOBS[body.kind]; if (!job) return 404;',
+  ],
+  [
+    'a map',
+    "const JOBS = new Map([['nightly', run], ['weekly', run]]);",
+    "const name = c.req.param('kind'); if (!JOBS.has(name)) return 404;",
+  ],
+  [
+    'a set',
+    "const JOBS = new Set(['nightly', 'weekly']);",
+    'const { kind: name } = request.params; if (!JOBS.has(name)) return 404;',
+  ],
+  ['a list', "const JOBS = Object.freeze(['nightly', 'weekly']);", 'if (!JOBS.includes(job.data.kind)) return;'],
+])('requires a key of %s in which a value is looked up', (_, table, looks) => {
+  expect(of(table + looks)).toEqual({ kind: { among: ['nightly', 'weekly'] } });
+});
+
+it.each([
+  ['has another value for the rest', 'const WAIT = { busy: 5 }; const ms = WAIT[body.state] ?? 1;'],
+  ['is asked by a parameter', 'const SCRIPTS = { take: TAKE }; const run = (name) => redis.eval(SCRIPTS[name]);'],
+  ['is a list that is read by an index', "const DAYS = ['mon', 'tue']; const day = DAYS[body.at];"],
+])('requires no key of a table that %s', (_, text) => {
+  expect(of(text)).toEqual({});
+});
+
+it('requires a day where files check that a date is one', () => {
+  const day = { pattern: String.raw`\d{4}-\d\d-\d\d` };
+  const slot = 'const slot = new Date(body.at);';
+  expect(of(`${slot} if (Number.isNaN(slot.getTime())) return 400;`)).toEqual({ at: day });
+  expect(of('if (isNaN(Date.parse(at))) throw new Error("no date");')).toEqual({ at: day });
+  expect(of(`${slot} if (slot > end) return 400;`)).toEqual({});
+});

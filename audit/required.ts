@@ -2,6 +2,7 @@ import { asPattern } from '../text/pattern.js';
 import { leaves } from './conditions.js';
 import { formFor, periodFor } from './forms.js';
 import { part, parts, type SyntaxNode, treeOf, visit } from './syntax.js';
+import { keysIn } from './tables.js';
 import { nameOf } from './uses.js';
 
 /*
@@ -10,7 +11,7 @@ import { nameOf } from './uses.js';
  */
 
 /**
- * What files check of a value: its type, that it is this text, that it, or each in it, matches an expression as a whole, or that it is not
+ * What files check of a value: its type, that it is this text, or one of these, that it, or each in it, matches an expression as a whole, or that it is not
  * there.
  */
 export type CheckedType =
@@ -19,6 +20,7 @@ export type CheckedType =
   | 'list'
   | 'absent'
   | { readonly text: string }
+  | { readonly among: readonly string[] }
   | { readonly pattern: string }
   | { readonly each: string };
 
@@ -33,6 +35,8 @@ export interface Required {
   readonly there: Set<string>;
   readonly absent: Set<string>;
   readonly states: Map<string, Set<string>>;
+  /** Keys of tables in which values are looked up. */
+  readonly keys: Map<string, readonly string[]>;
   readonly patterns: Map<string, string>;
   /** What each in a list matches. */
   readonly lists: Map<string, string>;
@@ -43,6 +47,8 @@ export interface Required {
   readonly exits: Set<SyntaxNode>;
   /** Expressions that are named: `const SKU = /^[A-Z]+$/`. */
   readonly named: Map<string, string>;
+  /** What dates are made of, by their names: `const slot = new Date(body.at)`. */
+  readonly dates: Map<string, SyntaxNode>;
 }
 
 /** The properties and parameters that files require to be a text, a number or a list, there, absent or in a state, by name. */
@@ -52,6 +58,7 @@ export function requiredTypes(
 ): Map<string, CheckedType> {
   const found = new Map<string, CheckedType>();
   for (const name of required.equal) found.set(name, 'string');
+  for (const [name, among] of required.keys) found.set(name, { among });
   for (const [name, pattern] of required.patterns) found.set(name, { pattern });
   for (const name of required.absent) if (!required.there.has(name)) found.set(name, 'absent');
   for (const [name, [state, ...others]] of required.states)
@@ -79,16 +86,22 @@ export function requiredIn(texts: readonly string[]): Required {
     there: new Set(),
     absent: new Set(),
     states: new Map(),
+    keys: new Map(),
     patterns: new Map(),
     lists: new Map(),
     equal: new Set(),
     unequal: new Set(),
     exits: new Set(),
     named: new Map(),
+    dates: new Map(),
   };
   const trees = texts.map(treeOf);
   for (const tree of trees) visit(tree, (node) => noteNamed(node, required));
-  for (const tree of trees) visit(tree, (node) => look(node, required));
+  for (const tree of trees) {
+    visit(tree, (node) => look(node, required));
+    visit(tree, (node) => noteDate(node, required));
+    for (const [name, keys] of keysIn(tree)) required.keys.set(name, keys);
+  }
   return required;
 }
 
@@ -109,9 +122,37 @@ export function argumentsIn(text: string): readonly string[] | null {
   return names.map((it) => known(it) ?? formFor(patterns.get(it) ?? '.*')('a'));
 }
 
-function noteNamed(node: SyntaxNode, { named }: Required): void {
-  const [name, pattern] = [nameOf(part(node, 'id')), patternIn(part(node, 'init'))];
-  if (node.type === 'VariableDeclarator' && name !== '' && pattern !== null) named.set(name, pattern);
+function noteNamed(node: SyntaxNode, { named, dates }: Required): void {
+  if (node.type !== 'VariableDeclarator') return;
+  const [name, init] = [nameOf(part(node, 'id')), part(node, 'init')];
+  const [pattern, of] = [patternIn(init), dateOf(init)];
+  if (name !== '' && pattern !== null) named.set(name, pattern);
+  if (name !== '' && of !== undefined) dates.set(name, of);
+}
+
+/** What a date is made of: `new Date(body.at)`, and `Date.parse(body.at)`. */
+function dateOf(node: SyntaxNode | null): SyntaxNode | undefined {
+  const callee = node === null ? null : part(node, 'callee');
+  const isMade = node?.type === 'NewExpression' && nameOf(callee) === 'Date';
+  const isRead = callee !== null && lastIn(callee) === 'parse' && nameOf(part(callee, 'object')) === 'Date';
+  const [of, ...others] = node !== null && (isMade || isRead) ? parts(node, 'arguments') : [];
+  return others.length === 0 ? of : undefined;
+}
+
+/** A day, as texts of ISO 8601 begin. */
+const DAY = String.raw`\d{4}-\d\d-\d\d`;
+
+/** `Number.isNaN(slot.getTime())`: the date is one. */
+function noteDate(node: SyntaxNode, { dates, patterns }: Required): void {
+  const callee = part(node, 'callee');
+  const [tested = null] = parts(node, 'arguments');
+  if (callee === null || (lastIn(callee) ?? nameOf(callee)) !== 'isNaN') return;
+  const asked = tested?.type === 'UnaryExpression' ? part(tested, 'argument') : tested;
+  const method = asked === null ? null : part(asked, 'callee');
+  const date = method !== null && /^(?:getTime|valueOf)$/.test(lastIn(method) ?? '') ? part(method, 'object') : asked;
+  const of = dateOf(date) ?? dates.get(nameOf(date));
+  const name = of === undefined ? '' : (lastIn(of) ?? nameOf(of));
+  if (name !== '' && !patterns.has(name)) patterns.set(name, DAY);
 }
 
 /** An expression for a whole text, without its anchors. */

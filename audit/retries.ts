@@ -8,8 +8,8 @@ import { later } from './load.js';
 import { nameOfPlan, type Plan } from './plan.js';
 import { nowMs, OVER, once, ttlOf } from './played.js';
 import { heldNow } from './rehearsal.js';
+import { signalsIn } from './signals.js';
 import type { Runnable } from './subject.js';
-import { signalsIn } from './unknown.js';
 
 /** A file that tries again what has failed. */
 const TRIES_AGAIN = /retr(?:y|ies)|attempt|backoff/i;

@@ -1,6 +1,7 @@
 import { current, type ProcessContext } from '../libraries/runtime/owner.js';
 import type { Sign } from './plan.js';
-import { calls, isUnknown, QUIET, signalsIn } from './unknown.js';
+import { signalsIn } from './signals.js';
+import { calls, isUnknown, QUIET } from './unknown.js';
 
 /** What a leader has told by one name: the place of that among all that it has told, and the signal that it has handed over. */
 interface Told {

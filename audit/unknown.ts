@@ -1,12 +1,13 @@
 import { current } from '../libraries/runtime/owner.js';
 import { decorates, noteInjected } from './classes.js';
 import { formFor } from './forms.js';
-import { becomesOf, firstOf, handlerIn, keep, listens } from './handed-functions.js';
+import { becomesOf, besides, firstOf, handlerIn, keep, listens } from './handed-functions.js';
 import { noteHooks } from './hooks.js';
 import { leftOf } from './nothing-left.js';
 import type { Parameter } from './parameter.js';
 import type { CheckedType } from './required.js';
 import { settingAt, settingIn } from './service-settings.js';
+import { limited, signalsIn } from './signals.js';
 import { isSignature } from './signatures.js';
 import { namedByStatement, nothingOf } from './statements.js';
 import { COUNTS_THEM, countOf, IS_COUNT, IS_OVER, isQuantity } from './value-names.js';
@@ -62,7 +63,14 @@ type AnyFunction = (...given: readonly unknown[]) => unknown;
 /** The state that files require a property of this name to have; `undefined` where they require none. */
 export function requiredState(name: string): string | undefined {
   const type = calls.types.get(name);
+  if (typeof type === 'object' && 'among' in type) return oneOf(type.among, 'a');
   return typeof type === 'object' && 'text' in type ? type.text : undefined;
+}
+
+/** One of several texts for a name: another one for the next name. */
+function oneOf(texts: readonly string[], name: string): string | undefined {
+  const sum = Buffer.from(name).reduce((one, other) => one + other, 0);
+  return texts[(sum - 'a'.charCodeAt(0)) % texts.length] ?? texts[0];
 }
 
 /** A property of what is not known, or a parameter, where files require a type of it. */
@@ -75,6 +83,7 @@ export function requiredValue(
   if (signature !== null) return signature;
   const type = calls.types.get(name);
   if (typeof type === 'object' && 'each' in type) return elements(text, number).map(() => formFor(type.each)(text));
+  if (typeof type === 'object' && 'among' in type) return oneOf(type.among, text);
   if (typeof type === 'object') return 'text' in type ? type.text : formFor(type.pattern)(text);
   if (type === 'absent') return null;
   return type === undefined
@@ -145,6 +154,7 @@ export function unknownValue(
     const handed = told.findLast((it): it is AnyFunction => typeof it === 'function' && !isUnknown(it));
     const becomes = handed === undefined ? null : becomesOf(path, told, handed);
     if (handed !== undefined && becomes === 'run') return runs(path, handed, text);
+    if (handed !== undefined && becomes === 'begun') return besides(runs(path, handed, text), made);
     const kept =
       becomes === 'kept' ? handed : handed === undefined ? handlerIn(told.filter((it) => !isUnknown(it))) : undefined;
     if (kept !== undefined) keep(path, kept, told);
@@ -264,9 +274,11 @@ function withoutWork(path: string, text: string, told: readonly unknown[], numbe
     if (!isMissed || calls.finds !== true) return done;
     return method === 'find' ? all[0] : all;
   }
-  const isHeader = typeof told[0] === 'string' && GETS.test(path) && IS_HEADER.test(told[0]);
-  const header = isHeader ? (requiredValue(String(told[0]).toLowerCase(), text) ?? text) : WORK;
-  return signatureAt(told[0]) ?? header;
+  const asked = typeof told[0] === 'string' && told.length === 1 ? told[0] : '';
+  const isHeader = GETS.test(path) && IS_HEADER.test(asked);
+  const isPart = asked !== '' && GETS_PART.test(path);
+  const required = isHeader || isPart ? requiredValue(isHeader ? asked.toLowerCase() : asked, text) : undefined;
+  return signatureAt(told[0]) ?? required ?? (isHeader ? text : WORK);
 }
 
 /** What a platform leaves a function to run, ms. */
@@ -286,6 +298,7 @@ const LOGS = /(?:^|\.)(?:(?:log(?:ger)?|console)\.\w+|trace|debug|info|warn|fata
 
 /** What gives the value of a header of a request, which is a text. */
 const GETS = /(?:^|\.)(?:get|header)$/;
+const GETS_PART = /(?:^|\.)(?:param|query|(?:params|searchParams)\.get)$/;
 const IS_HEADER = /^[a-z]+(?:-[a-z]+)+$|^authorization$/i;
 
 /** Runs what is handed to something of which nothing is known, as within a transaction. */
@@ -337,28 +350,8 @@ function isList(type: string): boolean {
   );
 }
 
-/** The abort signals among arguments, and in their properties `signal`. */
-export function signalsIn(given: readonly unknown[]): AbortSignal[] {
-  return given
-    .flatMap((it) => [it, typeof it === 'object' && it !== null ? Reflect.get(it, 'signal') : null])
-    .filter((it) => it instanceof AbortSignal);
-}
-
 function quiet(): object {
   return QUIET;
-}
-
-/** Rejects when a signal aborts. */
-export function aborted(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    if (signal.aborted) reject(signal.reason);
-    signal.addEventListener('abort', () => reject(signal.reason));
-  });
-}
-
-/** What takes no longer than until one of these signals aborts. */
-function limited(takes: () => Promise<void>, signals: readonly AbortSignal[]): () => Promise<void> {
-  return signals.length === 0 ? takes : () => Promise.race([takes(), ...signals.map(aborted)]);
 }
 
 /** Stands for what is told things, and says nothing: a logger. */
