@@ -8,7 +8,7 @@ import { keptOnReturn, losesFailed, sentWhileHeld } from './leavings.js';
 import type { Bench } from './load.js';
 import { keepsSome, oppositeCalls } from './opposite.js';
 import { ofTransfer } from './pairs.js';
-import { lengthDefect, partDefect } from './parts.js';
+import { goesThroughList, lengthDefect, partDefect } from './parts.js';
 import { withPassed } from './passing.js';
 import { nameOfPlan, type Plan, type Understood, whereOf } from './plan.js';
 import { CALL_TTL_MS, CONNECTED_MS, GAP_MS, isOfTimer, namesInLock, type Played, played } from './played.js';
@@ -102,7 +102,8 @@ async function ofOneCall(own: Runnable, plan: Plan): Promise<Defect | null> {
     (await uncommitted(own, plan)) ??
     (await ofTransfer(own, plan)) ??
     (await staleStore(own, plan)) ??
-    (givesUp(own) ? goesOnGivenUp(own, plan) : null)
+    (givesUp(own) ? await goesOnGivenUp(own, plan) : null) ??
+    (await goesThroughList(own, plan))
   );
 }
 
@@ -181,7 +182,9 @@ async function lostChanges(subject: Runnable, functions: readonly Plan[]): Promi
 function functionsIn(plans: readonly Plan[], found: Plan): readonly Plan[] {
   const { path, open = null, begin = [] } = found;
   const idOf = (it: Plan): string => JSON.stringify([it.path, it.take]);
-  const isOpen = (it: Plan): boolean => it.path[0]?.kind === 'export' || idOf(it) === idOf(found);
+  // `post /rentals`: a route is called from outside, whether or not it is exported.
+  const isRoute = (it: Plan): boolean => it.path.length === 1 && /^\w+ \//.test(it.path[0]?.name ?? '');
+  const isOpen = (it: Plan): boolean => it.path[0]?.kind === 'export' || isRoute(it) || idOf(it) === idOf(found);
   const own = plans.filter((it) => it.use === 'handler' && isOpen(it));
   const all = own.filter((it, i) => own.findIndex((other) => idOf(other) === idOf(it)) === i).slice(0, MOST_FUNCTIONS);
   const isBeside = (it: Plan): boolean => JSON.stringify(it.path) === JSON.stringify(path);

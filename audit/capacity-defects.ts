@@ -5,6 +5,25 @@ import type { FoundLock } from './understand.js';
 const LOOKS: readonly string[] = ['get', 'zcard', 'zcount', 'scard', 'hlen', 'llen', 'exists', 'hget'];
 const RANKS: readonly string[] = ['zrank', 'zrange', 'lpos', 'lindex'];
 
+const COUNTS_REFUSED: Defect = {
+  id: 'counts-refused',
+  sentence:
+    'an attempt that is refused has counted itself (INCR) and is never taken off again: with each one a permit is lost, and when all holders have left, nobody is let in before the TTL of the counter is over',
+  fix: 'decrement where the count is over the limit, or count in a script that adds only where there is room; better an entry for each holder with its own end (ZADD)',
+  brings: ['unavailable', 'leak', 'hang'],
+  property: 'deadlock-free',
+  isShown: true,
+};
+const COUNTS_WAITERS: Defect = {
+  id: 'counts-refused',
+  sentence:
+    'an attempt that is refused leaves its entry in the sorted set (ZADD before the count), and adds it again each time it asks: those who wait count as holders, so that nobody of them is let in when all holders have left',
+  fix: 'count in the script first (ZCARD), and add an entry only where there is room, or take it off again (ZREM) where there is none',
+  brings: ['unavailable', 'leak', 'hang', 'belief', 'state'],
+  property: 'deadlock-free',
+  isShown: true,
+};
+
 /** What is wrong with a lock that counts its holders. */
 export function capacityDefects(
   { acquire, before, trial }: Commands,
@@ -20,26 +39,8 @@ export function capacityDefects(
       brings: EXCLUSION,
       isShown: true,
     });
-  if (countsRefused)
-    found.push({
-      id: 'counts-refused',
-      sentence:
-        'an attempt that is refused has counted itself (INCR) and is never taken off again: with each one a permit is lost, and when all holders have left, nobody is let in before the TTL of the counter is over',
-      fix: 'decrement where the count is over the limit, or count in a script that adds only where there is room; better an entry for each holder with its own end (ZADD)',
-      brings: ['unavailable', 'leak', 'hang'],
-      property: 'deadlock-free',
-      isShown: true,
-    });
-  if (countsWaiters)
-    found.push({
-      id: 'counts-refused',
-      sentence:
-        'an attempt that is refused leaves its entry in the sorted set (ZADD before the count), and adds it again each time it asks: those who wait count as holders, so that nobody of them is let in when all holders have left',
-      fix: 'count in the script first (ZCARD), and add an entry only where there is room, or take it off again (ZREM) where there is none',
-      brings: ['unavailable', 'leak', 'hang', 'belief', 'state'],
-      property: 'deadlock-free',
-      isShown: true,
-    });
+  if (countsRefused) found.push(COUNTS_REFUSED);
+  if (countsWaiters) found.push(COUNTS_WAITERS);
   if (!how.counts && how.admits === 1) return found;
   if (trial.ttlMs === null && !trial.endsByValue && !capacity.endsByScore)
     found.push({

@@ -159,7 +159,9 @@ const LEAST_TRIES = 4;
 /** Whether more wait than may hold a lock when its holders have left, and each asks again and gets nothing. */
 function isKeptFrom(attempts: readonly Attempt[], admits: number): boolean {
   const holders = attempts.slice(0, admits);
-  if (holders.some(({ held, releaseError }) => held === null || releaseError !== null)) return false;
+  const hasLeft = ({ held, releaseError, trial }: Attempt): boolean =>
+    held !== null && releaseError === null && (trial?.isReleased ?? false);
+  if (!holders.every(hasLeft)) return false;
   const freeMs = Math.max(...holders.map(({ releasedMs }) => releasedMs));
   const waiting = attempts.slice(admits).filter((it) => it.askedMs < freeMs && !(it.returnedMs <= freeMs));
   const overMs = Math.min(...waiting.map((it) => (it.held === null ? it.returnedMs : it.acquiredMs)));

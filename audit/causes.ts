@@ -136,6 +136,20 @@ export const WITHOUT_KEY: Cause = {
   fix: 'when the last try has failed, throw or return nothing; do no work',
 };
 
+/** The same by votes. */
+export const NO_VOTE: Pick<Cause, 'sentence' | 'fix'> = {
+  sentence:
+    'it takes the lock though a majority of its nodes has refused it the key: a second process ran while the first one held it; an answer that refuses (null) counts as a vote',
+  fix: 'count the answer OK alone: SET … NX answers null where the key is there',
+};
+
+/** The same where redlock throws, and that is caught: `_execute` of redlock 5, and `_lock` of redlock 4. */
+export const GOES_ON_CAUGHT: Pick<Cause, 'sentence' | 'fix'> = {
+  sentence:
+    'it goes on without the lock where redlock throws, though another process holds the lock: redlock throws the same error (ExecutionError in version 5, which only emits ResourceLockedError, and LockError in version 4) for a lock that is taken as for nodes that cannot be reached',
+  fix: 'do no work where the acquisition throws, whatever the error is',
+};
+
 /** Of a waiter that is told by nobody. */
 export const WAITS_FOR_MESSAGE: Cause = {
   id: 'waits-for-message',

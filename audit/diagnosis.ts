@@ -1,5 +1,6 @@
 import { isWork } from './called.js';
 import { capacityDefects } from './capacity-defects.js';
+import { GOES_ON_CAUGHT, NO_VOTE } from './causes.js';
 import { type Commands, commandsOf, type Defect, EXCLUSION } from './defect.js';
 import { comparisonDefects, drawingDefects, drawnLateDefects } from './fence-defects.js';
 import { fenceDefects } from './fences.js';
@@ -91,7 +92,9 @@ function acquisitionDefects(
         : seen.alone.acquiredMs < Number(seen.alone.trial?.grantedMs)
           ? NOT_AWAITED
           : nodes > 1
-            ? NO_VOTE
+            ? seen.usesRedlock
+              ? GOES_ON_CAUGHT
+              : NO_VOTE
             : acquire?.inMulti
               ? BY_PAIR
               : isOneOfSeveral(acquire, seen.alone)
@@ -129,11 +132,6 @@ const REFUSED = {
   sentence:
     'its work goes on without the lock: a second process ran while the first one held it, though Redis had refused it the key',
   fix: 'do no work where SET … NX answers null, and throw or return instead',
-};
-const NO_VOTE = {
-  sentence:
-    'it takes the lock though a majority of its nodes has refused it the key: a second process ran while the first one held it; an answer that refuses (null) counts as a vote',
-  fix: 'count the answer OK alone: SET … NX answers null where the key is there',
 };
 const NOT_AWAITED = {
   sentence:

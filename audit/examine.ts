@@ -4,6 +4,7 @@ import { isWork } from './called.js';
 import { type Capacity, capacityOf } from './capacity.js';
 import { isOwnWork } from './cases.js';
 import { type Claims, claimsIn } from './claims.js';
+import { redlockIn } from './clients.js';
 import type { Defect } from './defect.js';
 import { isLostInFailover } from './failover.js';
 import { comparisonsIn, type Fence, fencesOf } from './fences.js';
@@ -46,6 +47,8 @@ export interface Seen extends Omit<TwoTasks, 'besides'>, InOutages, Untold, Sent
   readonly raced: readonly Attempt[];
   /** Options of SET that its client ignores, as the beginning of a sentence; empty for none. */
   readonly ignored: string;
+  /** Its acquisitions are those of the package redlock. */
+  readonly usesRedlock: boolean;
   /** It was granted to a process whose clock is ahead, though another one held it. */
   readonly takenByClock: boolean;
   /** One that is not given the TTL that it can do without; `null` where it is given none, or needs one. */
@@ -166,8 +169,10 @@ export async function examine(
 }
 
 /** What its files say, and not what it does. */
-function saidIn(bench: Bench): Claims & ReturnType<typeof comparisonsIn> & Pick<Seen, 'ignored'> {
-  return { ...comparisonsIn(bench), ...claimsIn(bench.program.texts), ignored: ignoredOptions(bench) };
+function saidIn(bench: Bench): Claims & ReturnType<typeof comparisonsIn> & Pick<Seen, 'ignored' | 'usesRedlock'> {
+  const { texts } = bench.program;
+  const usesRedlock = redlockIn(texts) !== undefined;
+  return { ...comparisonsIn(bench), ...claimsIn(texts), ignored: ignoredOptions(bench), usesRedlock };
 }
 
 /** How the work under a lock is made to throw, where that can be. */

@@ -150,3 +150,26 @@ it('lets a worker wait for messages of which none comes any more, and goes throu
   expect(await idsOfModule(worker('rows'))).toEqual(['work-outlasts-ttl']);
   expect(await idsOfModule(worker('rows.slice(0, 5)'))).toEqual([]);
 });
+
+it('finds a list of more rows than can be gone through in a TTL, also under a lock on several nodes', async () => {
+  const mailing = (rows: number): string => `import Redis from 'ioredis';
+import Redlock from 'redlock4';
+import nodemailer from 'nodemailer';
+import { Pool } from 'pg';
+const nodes = ['a', 'b', 'c'].map((host) => new Redis({ host }));
+const redlock = new Redlock(nodes, { retryCount: 0 });
+redlock.on('clientError', () => {});
+const [pool, mailer] = [new Pool(), nodemailer.createTransport({})];
+export async function remind() {
+  const lock = await redlock.lock('reminders', 30_000);
+  try {
+    const { rows } = await pool.query('SELECT id, email FROM donors WHERE reminded_at IS NULL LIMIT ${rows}');
+    for (const { id, email } of rows) {
+      await mailer.sendMail({ to: email });
+      await pool.query('UPDATE donors SET reminded_at = now() WHERE id = $1', [id]);
+    }
+  } finally { await lock.unlock().catch(() => {}); }
+}`;
+  expect(await idsOfModule(mailing(2_000))).toEqual(['work-outlasts-ttl']);
+  expect(await idsOfModule(mailing(50))).toEqual([]);
+});

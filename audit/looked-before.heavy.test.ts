@@ -114,3 +114,38 @@ it('finds it of a method beside a lock, for a thing that has to be in a state', 
 it('lets pass a method that looks inside', async () => {
   expect(await idsOf(seats('', IS_FREE))).toEqual([]);
 });
+
+/** Lends an instrument by a route, which looks `before` it waits for the lock, and `inside` it. */
+const lending = (before: string, inside: string): string => `import { randomUUID } from 'node:crypto';
+import express from 'express';
+import { Redis } from 'ioredis';
+import { Pool } from 'pg';
+const [redis, pool, router] = [new Redis(process.env.REDIS_URL!), new Pool(), express.Router()];
+const UNLOCK = "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end return 0";
+async function withLock(id: string, work: () => Promise<void>): Promise<void> {
+  const [key, token] = ['instrument:' + id, randomUUID()];
+  for (let i = 0; (await redis.set(key, token, 'PX', 20_000, 'NX')) !== 'OK'; i++) {
+    if (i > 40) throw new Error('busy');
+    await new Promise((done) => setTimeout(done, 200));
+  }
+  try { await work(); } finally { await redis.eval(UNLOCK, 1, key, token); }
+}
+const LENT = 'SELECT id FROM rentals WHERE instrument_id = $1 AND returned_at IS NULL';
+router.post('/instruments/:id/rentals', async (req, res) => {
+  const { id } = req.params;
+  ${before}
+  await withLock(id, async () => {
+    ${inside}
+    await pool.query('INSERT INTO rentals (instrument_id) VALUES ($1)', [id]);
+  });
+  res.json({});
+});
+export { router, withLock };`;
+
+it('finds a record that is looked for before the wait, and added under the lock, by the table of both', async () => {
+  const look = 'const open = await pool.query(LENT, [id]); if (open.rows.length > 0) return res.status(409).json({});';
+  const lookInside = "const open = await pool.query(LENT, [id]); if (open.rows.length > 0) throw new Error('lent');";
+  expect(await idsOf(lending(look, ''))).toEqual(['looks-before-lock']);
+  expect(await idsOf(lending(look, lookInside))).toEqual([]);
+  expect(await idsOf(lending("await pool.query('SELECT name FROM pupils WHERE id = $1', [id]);", ''))).toEqual([]);
+});

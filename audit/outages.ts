@@ -55,8 +55,14 @@ export async function inOutages(bench: Bench, hosts: Hosts, how: Understood, ttl
     const [attempt] = await plays(withDying(how, dead, ttlMs));
     return attempt?.believes ?? true;
   };
+  const goesOn = async (schedule: Schedule): Promise<boolean> => {
+    const [attempt] = await plays(schedule);
+    return attempt !== undefined && isExtendedOn(attempt, ttlMs, schedule);
+  };
   const extendsByFew = how.nodes > 1 && !(await believes(how.nodes)) && (await believes(Math.floor(how.nodes / 2) + 1));
-  const [unreleased] = how.renews ? await plays(withoutRelease(how.nodes, ttlMs)) : [];
+  const extendsOn =
+    how.renews &&
+    ((await goesOn(withoutRelease(how.nodes, ttlMs))) || (await goesOn(refusingRelease(how.nodes, ttlMs))));
   const [lost, other] = how.plan.use === 'pair' && !how.renews ? await plays(whereLost(how.nodes, ttlMs)) : [];
   const [late] =
     how.renews || how.nodes > 1 ? [] : await plays(calm(1, [[lateUse(ttlMs)]], (5 * ttlMs + REST_MS) * 1000));
@@ -69,7 +75,7 @@ export async function inOutages(bench: Bench, hosts: Hosts, how: Understood, ttl
     extendsLost,
     revives: late?.trial?.isRevived ?? false,
     takesBack,
-    extendsOn: unreleased !== undefined && isExtendedOn(unreleased, ttlMs),
+    extendsOn,
   };
 }
 
@@ -152,8 +158,23 @@ function withoutRelease(nodes: number, ttlMs: number): Schedule {
   return { ...schedule, faults: Array.from({ length: nodes }, die) };
 }
 
-function isExtendedOn({ trial, releasedMs, releaseError }: Attempt, ttlMs: number): boolean {
-  const longAfter = releasedMs + DEAD_MS + 2 * ttlMs + 5_000;
+/** All nodes answer the release of a lock with errors, for less than its TTL. */
+function refusingRelease(nodes: number, ttlMs: number): Schedule {
+  const holdMs = ttlMs / 2;
+  const schedule = calm(nodes, [[use(10, ttlMs, holdMs)]], (8 * ttlMs + REST_MS) * 1000);
+  const refuses = (_: unknown, i: number): Fault => ({
+    kind: 'error-replies',
+    node: `n${i}`,
+    atUs: Math.round(holdMs * 500),
+    forUs: Math.round(ttlMs * 750),
+    operations: ['release'],
+  });
+  return { ...schedule, faults: Array.from({ length: nodes }, refuses) };
+}
+
+function isExtendedOn({ trial, releasedMs, releaseError }: Attempt, ttlMs: number, { faults }: Schedule): boolean {
+  const isDead = faults.some(({ kind }) => kind === 'crash');
+  const longAfter = releasedMs + (isDead ? DEAD_MS + 5_000 : 0) + 2 * ttlMs;
   const isExtension = (it: Said): boolean => it.operation === 'extend' && it.key === trial?.key && it.atMs > longAfter;
   return releaseError !== null && (trial?.sent.some(isExtension) ?? false);
 }

@@ -128,10 +128,16 @@ const LOOPS = /\bfor\s*(?:await\s*)?\(|\.forEach\(/;
 const LIMITS_LENGTH =
   /limit|batch|chunk|page|\bmax(?!Retr|NumberOfM|Attempt|Wait|Duration|Age|Delay)|\btake\b|\btop\b|\.slice\(/i;
 
-/** Whether its work goes through lists, and nothing limits their length. */
-function isUnbounded({ bench }: Runnable): boolean {
+/** `LIMIT 2000`: a request to another server takes at least so long, ms, so that a list of so many rows takes longer than a TTL. */
+const ROWS = /\blimit\s+(\d+)/gi;
+const LEAST_MS = 20;
+
+/** Whether its work goes through lists, and nothing limits their length, or not to what can be done in a TTL. */
+function isUnbounded({ bench, how }: Runnable): boolean {
   const { texts } = bench.program;
-  return texts.some((it) => LOOPS.test(it)) && !texts.some((it) => LIMITS_LENGTH.test(it));
+  const ttlMs = how.fixedTtlMs ?? Number.POSITIVE_INFINITY;
+  const short = texts.map((it) => it.replace(ROWS, (limit, rows) => (Number(rows) * LEAST_MS > ttlMs ? '' : limit)));
+  return texts.some((it) => LOOPS.test(it)) && !short.some((it) => LIMITS_LENGTH.test(it));
 }
 
 /**
@@ -254,7 +260,7 @@ const EACH_SHARE = 0.3;
  * Whether a function still calls something for an element of a list when its TTL has passed, one after the other, and nothing limits the
  * length of that. What is one transaction of a database takes as long as that.
  */
-async function goesThroughList(subject: Runnable, plan: Plan): Promise<Defect | null> {
+export async function goesThroughList(subject: Runnable, plan: Plan): Promise<Defect | null> {
   const { bench } = subject;
   if (!isUnbounded(subject) || refusesLate(bench)) return null;
   const ttlMs = await ttlOf(subject, plan);

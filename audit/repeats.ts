@@ -102,8 +102,17 @@ export async function looksOnlyBefore(subject: Timed): Promise<Defect | null> {
     // A name of which it is not known that it looks does so inside, too: `first()` of a query builder.
     return !inside.includes(look) && same.length > 0 && same.every(isWork);
   };
-  return before.some((it) => LOOKS_FOR.test(it) && isOnlyBefore(it)) ? LOOKS_BEFORE : null;
+  if (before.some((it) => LOOKS_FOR.test(it) && isOnlyBefore(it))) return LOOKS_BEFORE;
+  const tables = (calls: readonly string[], statement: RegExp): readonly string[] =>
+    calls.flatMap((it) => statement.exec(it)?.[1] ?? []);
+  const [within, added] = [tables(trial.works, SELECTS_FROM), tables(trial.works, INSERTS_INTO)];
+  const looked = tables(trial.calls.slice(0, before.length), SELECTS_FROM).filter((it) => !within.includes(it));
+  return looked.some((it) => added.includes(it)) ? LOOKS_BEFORE : null;
 }
+
+/** The table that a statement looks in, or adds a record to. */
+const SELECTS_FROM = /\bselect\b[\s\S]*?\bfrom\s+([\w."]+)/i;
+const INSERTS_INTO = /\binsert\s+into\s+([\w."]+)/i;
 
 /**
  * Whether it keeps what its work gives for an hour at most, or for days where that is said to be cached, and answers from that

@@ -9,8 +9,8 @@ import { seconds } from './words.js';
 export const MISTAKES_ANSWERS: Defect = {
   id: 'answer-of-another-command',
   sentence:
-    'a command that has timed out is forgotten, and its late answer is taken for that to the next command on the connection: the OK of one SET that was given up is taken for the answer to another that Redis has refused, and two processes have the lock',
-  fix: 'keep what has timed out in the queue and drop its answer when that comes, or close the connection',
+    'a command that has timed out is forgotten, and its late reply is taken for that to the next command on the connection: the OK of one SET that was given up is taken for the reply to another that Redis has refused, and two processes have the lock',
+  fix: 'keep what has timed out in the queue and drop its reply when that comes, or close the connection',
   brings: EXCLUSION,
   property: 'mutual-exclusion',
   isShown: true,

@@ -329,3 +329,28 @@ it('finds a job that extends the key of another process and goes on with its nex
   const compared = `redis.eval(SAME + "return redis.call('pexpire', KEYS[1], 30000)", 1, key, token)`;
   await expect(idsOf(paging(compared))).resolves.toEqual([]);
 });
+
+/** Renews its lock by a timer, and ends so. */
+const renewed = (end: string): string => `import { randomUUID } from 'node:crypto';
+import { Redis } from 'ioredis';
+const redis = new Redis(process.env.REDIS_URL!, { maxRetriesPerRequest: 1, commandTimeout: 2_000 });
+const SAME = "if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end ";
+export async function withTitle<T>(title: string, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const [key, token, lost] = ['title:' + title, randomUUID(), new AbortController()];
+  if ((await redis.set(key, token, 'PX', 30_000, 'NX')) !== 'OK') throw new Error('busy');
+  let keptMs = performance.now();
+  const timer = setInterval(async () => {
+    if (performance.now() - keptMs > 24_000) lost.abort(new Error('lost'));
+    const askedMs = performance.now();
+    const kept = await redis.eval(SAME + "return redis.call('pexpire', KEYS[1], 30000)", 1, key, token).catch(() => -1);
+    if (kept === 1) keptMs = askedMs;
+    if (kept === 0) { clearInterval(timer); lost.abort(new Error('lost')); }
+  }, 3_000);
+  const unlock = () => redis.eval(SAME + "return redis.call('del', KEYS[1])", 1, key, token);
+  try { return await work(lost.signal); } finally { ${end} }
+}`;
+
+it('finds a renewal that goes on where a release has failed for a moment', async () => {
+  expect(await idsOf(renewed('await unlock(); clearInterval(timer);'))).toEqual(['extends-after-release']);
+  expect(await idsOf(renewed('clearInterval(timer); await unlock();'))).toEqual([]);
+});

@@ -1,5 +1,5 @@
 import { current } from '../libraries/runtime/owner.js';
-import type { Fault } from '../scenarios/index.js';
+import type { Fault, Schedule } from '../scenarios/index.js';
 import { isWork, nameOfCall } from './called.js';
 import type { Defect } from './defect.js';
 import { withPages } from './endless.js';
@@ -207,6 +207,20 @@ async function leadsOn({ bench, hosts, how }: Runnable, ttlMs: number): Promise<
   return works.length > 0 && own.some((atMs) => atMs > overMs && atMs < askedMs + 3.5 * ttlMs);
 }
 
+/** The first process loses its lock by some trouble, and a second one asks for it. */
+function troubled({ nodes }: Runnable['how'], ttlMs: number, trouble: Trouble, holdMs: number): Schedule {
+  const schedule = calm(
+    nodes,
+    [[use(10, ttlMs, holdMs)], ...(trouble === 'none' ? [] : [[use(1.6 * ttlMs, ttlMs, holdMs)]])],
+    (8 * ttlMs + REST_MS) * 1000,
+  );
+  const cut = cutOff('c1', nodes, 0.3 * ttlMs, 1.5 * ttlMs);
+  const { atUs, forUs } = cut;
+  const pause: Fault = { kind: 'pause', process: 'c1', atUs, forUs };
+  const faults: Readonly<Record<Trouble, Fault[]>> = { none: [], cut: [cut], paused: [pause], overtaken: [pause] };
+  return { ...schedule, faults: faults[trouble] };
+}
+
 async function worked(
   { bench, hosts, how }: Runnable,
   ttlMs: number,
@@ -217,19 +231,6 @@ async function worked(
     holdMs,
   }: { readonly at?: number; readonly stepMs?: number; readonly holdMs: number },
 ): Promise<Went> {
-  const schedule = calm(
-    how.nodes,
-    [[use(10, ttlMs, holdMs)], ...(trouble === 'none' ? [] : [[use(1.6 * ttlMs, ttlMs, holdMs)]])],
-    (8 * ttlMs + REST_MS) * 1000,
-  );
-  const cut = cutOff('c1', how.nodes, 0.3 * ttlMs, 1.5 * ttlMs);
-  const { atUs, forUs } = cut;
-  const faults: Readonly<Record<Trouble, Fault[]>> = {
-    none: [],
-    cut: [cut],
-    paused: [{ kind: 'pause', process: 'c1', atUs, forUs }],
-    overtaken: [{ kind: 'pause', process: 'c1', atUs, forUs }],
-  };
   let [steps, isDone, isTold] = [0, false, false];
   const step = { name: '', fromMs: Number.NaN, toMs: Number.NaN };
   const done = new Committed();
@@ -276,7 +277,7 @@ async function worked(
   };
   const ways = { naturally: true, heard, takes, elements: 2 };
   const attempts = await withPages(MOST_STEPS, () =>
-    rehearse(bench, hosts, how, { ...schedule, faults: faults[trouble] }, ways),
+    rehearse(bench, hosts, how, troubled(how, ttlMs, trouble, holdMs), ways),
   );
   return { attempts, later: done.names, isHarm: done.isHarm, isTold, step };
 }
