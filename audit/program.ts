@@ -45,6 +45,21 @@ const FAILED = /^exports\.__JITI_ERROR__ = .*"message":"([^"\\]*)/;
 const REQUIRES: ReadonlySet<unknown> = new Set(['jitiImport', 'require']);
 const MODULE_SYNTAX = /^\s*(?:import\b(?!\s*\()|export\b)/m;
 
+/** A file that is compiled, and what it requires and imports. */
+interface Compiled extends Pick<OwnFile, 'evaluate'> {
+  readonly requests: readonly string[];
+}
+
+/** What a compiled file requires, and not what its comments say of how others require it. */
+function requestsIn(compiled: string): string[] {
+  const requests = new Set<string>();
+  visit(syntaxOf(compiled, 'code.js'), (node) => {
+    const [request] = REQUIRES.has(part(node, 'callee')?.name) ? parts(node, 'arguments') : [];
+    if (request?.type === 'StringLiteral') requests.add(String(request.value));
+  });
+  return [...requests];
+}
+
 /** A file with all that it imports. Packages are loaded once; its author's files, and what keeps random bytes, once for each simulated process. */
 export class Program {
   readonly path: string;
@@ -99,37 +114,22 @@ export class Program {
     const targets = new Map<string, Target>();
     // Before what it imports: files may import each other.
     const given = argumentsIn(text) ?? ARGUMENTS;
-    this.files.set(path, { path, source, isModule, targets, given, ...this.compiled(path, source) });
-    for (const request of this.requestsIn(text, path)) targets.set(request, await this.targetOf(request, path, name));
+    const { requests, ...compiled } = this.compiled(path, source);
+    this.files.set(path, { path, source, isModule, targets, given, ...compiled });
+    for (const request of requests) targets.set(request, await this.targetOf(request, path, name));
   }
 
-  private requestsIn(text: string, path: string): string[] {
-    const transformed = this.jiti.transform({
-      source: text,
-      filename: path,
-      ts: !/\.[cm]?js$/.test(path),
-      interopDefault: false,
-    });
-    // Not those of comments, which may say how others require the file.
-    const requests = new Set<string>();
-    visit(syntaxOf(transformed, 'code.js'), (node) => {
-      const [request] = REQUIRES.has(part(node, 'callee')?.name) ? parts(node, 'arguments') : [];
-      if (request?.type === 'StringLiteral') requests.add(String(request.value));
-    });
-    return [...requests];
-  }
-
-  private compiled(path: string, source: SourceFile): Pick<OwnFile, 'evaluate' | 'awaits'> {
-    if (source.awaits) return { evaluate: this.compiledAs(true, path, source), awaits: true };
+  private compiled(path: string, source: SourceFile): Compiled & Pick<OwnFile, 'awaits'> {
+    if (source.awaits) return { ...this.compiledAs(true, path, source), awaits: true };
     try {
-      return { evaluate: this.compiledAs(false, path, source), awaits: false };
+      return { ...this.compiledAs(false, path, source), awaits: false };
     } catch (error) {
       if (!(error instanceof SyntaxError)) throw error;
-      return { evaluate: this.compiledAs(true, path, source), awaits: true };
+      return { ...this.compiledAs(true, path, source), awaits: true };
     }
   }
 
-  private compiledAs(awaits: boolean, path: string, { names, text }: SourceFile): Evaluate {
+  private compiledAs(awaits: boolean, path: string, { names, text }: SourceFile): Compiled {
     const inside = names.map((it) => `get ${it}() { return ${it}; }`).join(', ');
     const source = this.jiti.transform({
       source: withConditions(withLatches(text, basename(path)), basename(path)),
@@ -143,7 +143,8 @@ export class Program {
     if (failed !== undefined) throw new InputError(`${basename(path)} cannot be compiled: ${failed}`);
     const decorated = STANDARD.test(text) ? source.replace(LEGACY, AS_STANDARD) : source;
     const body = `return (${awaits ? 'async ' : ''}() => {${decorated}\n;exports.${INSIDE} = { ${inside} };})();`;
-    return compileFunction(body, PARAMETERS, { filename: path }) as Evaluate;
+    const evaluate = compileFunction(body, PARAMETERS, { filename: path }) as Evaluate;
+    return { evaluate, requests: requestsIn(source) };
   }
 
   /** A file that imports one that awaits as it is loaded has to await that. */
@@ -154,7 +155,7 @@ export class Program {
       const file = [...this.files.values()].find(isOfAwaiting);
       if (file === undefined) return;
       const { path, source } = file;
-      this.files.set(path, { ...file, awaits: true, evaluate: this.compiledAs(true, path, source) });
+      this.files.set(path, { ...file, awaits: true, evaluate: this.compiledAs(true, path, source).evaluate });
     }
   }
 

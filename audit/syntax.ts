@@ -36,9 +36,23 @@ export function visit(node: SyntaxNode, look: (node: SyntaxNode) => void): void 
   }
 }
 
+/** Trees of the texts that were parsed last. One text is read for several purposes, and nobody changes a tree. */
+const latest = new Map<string, SyntaxNode>();
+const MOST_KEPT = 16;
+
 /** Parses JavaScript or TypeScript. @throws InputError in one sentence for what is neither. */
 export function syntaxOf(text: string, name: string): SyntaxNode {
   const isTyped = !/\.[cm]?jsx?$/.test(name);
+  const key = `${isTyped} ${text}`;
+  const known = latest.get(key) ?? parsed(text, name, isTyped);
+  latest.delete(key);
+  latest.set(key, known);
+  const [oldest = key] = latest.keys();
+  if (latest.size > MOST_KEPT) latest.delete(oldest);
+  return known;
+}
+
+function parsed(text: string, name: string, isTyped: boolean): SyntaxNode {
   const plugins = ['decorators-legacy', 'explicitResourceManagement', ...(isTyped ? ['typescript'] : ['jsx'])] as const;
   try {
     const { program } = parse(text, {
