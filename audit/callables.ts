@@ -21,6 +21,8 @@ export class Shapes {
   /** By which texts the file tells readers from writers. */
   readonly modes: Modes | null;
   private readonly read = new Map<string, Shape>();
+  /** The same by the functions themselves, of which the text is long. */
+  private readonly asked = new WeakMap<Callable, Map<string, Shape>>();
 
   constructor(program: Program) {
     this.known = program.shapes;
@@ -34,6 +36,13 @@ export class Shapes {
 
   /** @param name - Where it was found. */
   of(it: Callable, name: string): Shape {
+    const known = this.asked.get(it) ?? new Map<string, Shape>();
+    const shape = known.get(name) ?? this.found(it, name);
+    this.asked.set(it, known.set(name, shape));
+    return shape;
+  }
+
+  private found(it: Callable, name: string): Shape {
     const handler = handlerOf(it);
     if (handler !== undefined) return this.of(handler, name);
     const text = Function.prototype.toString.call(it);

@@ -127,8 +127,18 @@ const IS_FETCH_NAME = /^_?(?:do|http)?_?fetch(?:Impl|Fn|er)?$/i;
 const OF_MESSAGE =
   /^(?:heartbeat|ack|nack|reject|resolveOffset|commitOffsets\w*|uncommittedOffsets|isRunning|isStale|pause|changeMessageVisibility)$/;
 
+/** What parameters were found to be for: each process of each run asks for the same ones. */
+const KNOWN = [new WeakMap<Parameter, Role>(), new WeakMap<Parameter, Role>()] as const;
+
 /** What a parameter is for, by its type and its name. */
 export function roleOf(parameter: Parameter, isRelease = false): Role {
+  const all = KNOWN[isRelease ? 1 : 0];
+  const role = all.get(parameter) ?? roleFound(parameter, isRelease);
+  all.set(parameter, role);
+  return role;
+}
+
+function roleFound(parameter: Parameter, isRelease: boolean): Role {
   const { name, type, fields } = parameter;
   if (parameter.isKey === true) return 'key';
   // What handlers are added to is no options.
