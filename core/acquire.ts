@@ -12,11 +12,11 @@ import {
   rejoinLate,
   startFencing,
 } from './fencing.js';
-import { allNodes, has, NO_NODES, oneNode, size, union, without } from './nodes.js';
-import { noteLateGrant, sendRelease } from './release.js';
+import { allNodes, has, NO_NODES, size, union, without } from './nodes.js';
+import { noteLateGrant, sendRelease, sendReleaseOf } from './release.js';
 import { NO_COUNTERS } from './state.js';
 import { answered, count, NO_ANSWERS, setTally, timeOut, votesOf } from './tally.js';
-import { armAnswers, cancelAnswers, type LockPolicy, report, send, type Turn } from './turn.js';
+import { armAnswers, cancelAnswers, type LockPolicy, send, type Turn } from './turn.js';
 import { deadlineOf } from './validity.js';
 
 /** The owner asks for the lock. */
@@ -107,14 +107,13 @@ export function onVote(turn: Turn, reply: Reply): void {
 }
 
 /** A node granted to an attempt that is over and was cleaned up: the grant may have come after that. */
-function releaseEarlierAttempt({ policy, s, sink }: Turn, { command, node }: Reply): void {
+function releaseEarlierAttempt(turn: Turn, { command, node }: Reply): void {
+  const { policy, s } = turn;
   const { rules } = policy;
   if (command.token === s.attempt.token || !rules.releasesLate()) return;
   const all = allNodes(s.electorate.nodes);
   const refused = { yes: NO_NODES, no: all, failed: NO_NODES };
-  if (!has(rules.releaseTo('clean-up', refused, all), node)) return;
-  const { attempt, round, token, counter } = command;
-  sink.send(oneNode(node), { operation: 'release', attempt, round, token, ttlMs: 0, counter });
+  if (has(rules.releaseTo('clean-up', refused, all), node)) sendReleaseOf(turn, command, node, command.round);
 }
 
 function vote(turn: Turn, { node, counter }: Reply, answer: Answer): void {
@@ -193,5 +192,5 @@ function holdIfTimeIsLeft(turn: Turn): void {
   }
   hold(turn, deadline, now);
   const fence = policy.rules.fencing.token(policy.settings, s.counters.counter, s.attempt.token);
-  report(turn, { type: 'acquired', deadline, votes: votesOf(s.votes, s.electorate.needed), fence });
+  turn.report({ type: 'acquired', deadline, votes: votesOf(s.votes, s.electorate.needed), fence });
 }

@@ -4,7 +4,7 @@ import { NO_NODES, type NodeSet } from './nodes.js';
 import { type DraftState, initialState } from './state.js';
 import { advance } from './step.js';
 import { type LocalTime, localTime } from './time.js';
-import { type LockPolicy, type Sink, SOUND_POLICY, type Turn } from './turn.js';
+import { type LockPolicy, SOUND_POLICY, type Turn } from './turn.js';
 
 /** A lock as its environment has it: the state is written to in every step. */
 export interface DrivenLock {
@@ -40,11 +40,10 @@ class Place {
 }
 
 /** A turn that keeps what is to be carried out until the step is over, in places that further turns use again. */
-class DrivenTurn implements Turn, Sink {
+class DrivenTurn implements Turn {
   policy: LockPolicy = SOUND_POLICY;
   s: DraftState = initialState();
   now: LocalTime = localTime(0);
-  readonly sink: Sink = this;
   private readonly places: Place[] = [];
   private used = 0;
 

@@ -4,7 +4,7 @@ import { noteLateGrant, releaseOn } from './release.js';
 import { extendsItself } from './settings.js';
 import { count, NO_ANSWERS, setTally, timeOut, votesOf } from './tally.js';
 import { type LocalTime, later } from './time.js';
-import { arm, armAnswers, cancel, cancelAnswers, report, send, type Turn } from './turn.js';
+import { armAnswers, cancelAnswers, send, type Turn } from './turn.js';
 import { deadlineOf } from './validity.js';
 
 /** The lock is held until a deadline; it may extend itself from `earliest` on. */
@@ -13,7 +13,7 @@ export function hold(turn: Turn, deadline: LocalTime, earliest: LocalTime): void
   s.phase = 'held';
   s.hold.deadline = deadline;
   const at = policy.rules.alarm(deadline);
-  if (at !== null) arm(turn, 'expiry', at);
+  if (at !== null) turn.arm('expiry', at);
   planAutoExtension(turn, earliest);
 }
 
@@ -23,20 +23,20 @@ export function onExpiry(turn: Turn): void {
   const { deadline } = s.hold;
   if (s.phase !== 'held') return;
   if (now < deadline) {
-    arm(turn, 'expiry', deadline);
+    turn.arm('expiry', deadline);
     return;
   }
   s.phase = 'lost';
   stopAutoExtension(turn);
   if (!policy.rules.mayExtend(true, 'end')) endOpenRound(turn, 'too-late');
-  report(turn, { type: 'lost' });
+  turn.report({ type: 'lost' });
 }
 
 /** The owner releases the lock, before or after its deadline: it is not extended any more. */
 export function endHold(turn: Turn): void {
   endOpenRound(turn, 'not-held');
   if (turn.s.phase === 'held') {
-    cancel(turn, 'expiry');
+    turn.cancel('expiry');
     stopAutoExtension(turn);
   }
 }
@@ -127,7 +127,7 @@ function extendHold(turn: Turn): void {
   s.hold.votedRound = s.extension.number;
   setTally(s.votes, s.extension.votes);
   hold(turn, deadline, later(now, policy.settings.autoExtendSpacingUs));
-  report(turn, { type: 'extended', deadline, votes: votesOf(s.votes, s.electorate.needed) });
+  turn.report({ type: 'extended', deadline, votes: votesOf(s.votes, s.electorate.needed) });
 }
 
 /** A round has failed: the lock keeps its deadline, unless a rule says otherwise. */
@@ -145,10 +145,10 @@ function giveUp(turn: Turn, early: boolean): void {
   const { policy, s } = turn;
   s.phase = 'lost';
   if (early) {
-    if (policy.rules.alarm(s.hold.deadline) !== null) cancel(turn, 'expiry');
+    if (policy.rules.alarm(s.hold.deadline) !== null) turn.cancel('expiry');
     stopAutoExtension(turn);
   }
-  report(turn, { type: 'lost' });
+  turn.report({ type: 'lost' });
 }
 
 /** No more votes are waited for, if a round is in flight. What it set on the nodes stays there. */
@@ -166,7 +166,7 @@ function endRound(turn: Turn): void {
 /** Tells the owner that the lock keeps the deadline it has. */
 function reportNotExtended(turn: Turn, reason: ExtensionFailure): void {
   const { extension, electorate } = turn.s;
-  report(turn, { type: 'not-extended', reason, votes: votesOf(extension.votes, electorate.needed) });
+  turn.report({ type: 'not-extended', reason, votes: votesOf(extension.votes, electorate.needed) });
 }
 
 /** Arms the next automatic extension of a held lock, if it has them and any is left. */
@@ -177,10 +177,10 @@ function planAutoExtension(turn: Turn, earliest: LocalTime): void {
   if (!extendsItself(policy.settings) || (maxExtensions !== null && extensions >= maxExtensions)) return;
   const share = Math.floor((s.ttlMs * (autoExtendAtPpm ?? 0)) / 1000);
   const at = policy.rules.autoExtend(later(deadline, -Math.max(autoExtendAtUs ?? 0, share)), earliest);
-  if (at !== null) arm(turn, 'auto-extend', at);
+  if (at !== null) turn.arm('auto-extend', at);
 }
 
 /** A lock that is over does not extend itself any more. */
 function stopAutoExtension(turn: Turn): void {
-  if (extendsItself(turn.policy.settings)) cancel(turn, 'auto-extend');
+  if (extendsItself(turn.policy.settings)) turn.cancel('auto-extend');
 }

@@ -4,7 +4,7 @@ import { allNodes, NO_NODES, type NodeSet, without } from './nodes.js';
 import { releaseOn, unreleased } from './release.js';
 import { type Tally, votesOf } from './tally.js';
 import { type LocalTime, later } from './time.js';
-import { arm, armAnswers, cancel, cancelAnswers, report, type Turn } from './turn.js';
+import { armAnswers, cancelAnswers, type Turn } from './turn.js';
 
 /*
  * How an attempt ends that did not get the lock: it is cleaned up, and the next one follows after a pause, or none.
@@ -55,7 +55,7 @@ function pause(turn: Turn): void {
     return;
   }
   s.phase = 'waiting';
-  arm(turn, 'retry', at);
+  turn.arm('retry', at);
 }
 
 function nextAttemptAt({ policy, s, now }: Turn): LocalTime {
@@ -75,7 +75,7 @@ export function failAcquisition(turn: Turn, reason: FailureReason, answers: Tall
   turn.s.phase = 'failed';
   attempt.failure = null;
   const votes = votesOf(answers, electorate.needed);
-  report(turn, { type: 'failed', reason, attempts: attempt.number + 1, votes });
+  turn.report({ type: 'failed', reason, attempts: attempt.number + 1, votes });
 }
 
 /** No attempt of any client can succeed before an operator has given the nodes a counter again. */
@@ -92,7 +92,7 @@ export function abandon(turn: Turn): void {
     cancelAnswers(turn, 'attempt');
     cleanUp(turn, true, NO_NODES);
   } else if (s.phase === 'cleaning' || s.phase === 'waiting') {
-    cancel(turn, s.phase === 'cleaning' ? 'release' : 'retry');
+    turn.cancel(s.phase === 'cleaning' ? 'release' : 'retry');
     // What the clean-up of this attempt left to a later one.
     cleanUp(turn, true, policy.rules.releaseTo('clean-up', s.votes, allNodes(s.electorate.nodes)));
   } else return;

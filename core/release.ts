@@ -1,10 +1,10 @@
-import type { Answer } from './commands.js';
+import type { Answer, Command } from './commands.js';
 import type { Reply } from './event.js';
 import { allNodes, has, NO_NODES, type NodeSet, oneNode, union, without } from './nodes.js';
 import type { DraftState } from './state.js';
 import { answered, count, NO_ANSWERS, setTally, timeOut, votesOf, withdraw } from './tally.js';
 import { later } from './time.js';
-import { arm, armAnswers, cancelAnswers, report, send, type Turn } from './turn.js';
+import { armAnswers, cancelAnswers, send, type Turn } from './turn.js';
 
 /** The owner releases the lock, and no longer holds it from this call on. */
 export function startRelease(turn: Turn): void {
@@ -38,13 +38,17 @@ export function sendRelease(turn: Turn, to: NodeSet): void {
   send(turn, to, 'release', {});
 }
 
+/** Sends a node a release with the token of a command, which may be one of an earlier attempt. */
+export function sendReleaseOf(turn: Turn, { attempt, token, counter }: Command, node: number, round: number): void {
+  turn.send(oneNode(node), { operation: 'release', attempt, round, token, ttlMs: 0, counter });
+}
+
 /** A node answered a release or a clean-up. */
 export function onReleaseVote(turn: Turn, { answer, command, node }: Reply): void {
-  const { policy, s, sink } = turn;
+  const { policy, s } = turn;
   const it = oneNode(node);
   if (answer === 'yes' && command.round === 0 && policy.rules.scripts.release.asks !== null) {
-    const { operation, attempt, token, ttlMs, counter } = command;
-    sink.send(it, { operation, attempt, round: 1, token, ttlMs, counter });
+    sendReleaseOf(turn, command, node, 1);
     return;
   }
   if (command.attempt !== s.attempt.number || !has(s.release.sent, node)) return;
@@ -91,11 +95,11 @@ function finishRelease(turn: Turn): void {
   s.release.tries++;
   if (freed === 'short' && (releaseTries === null || s.release.tries < releaseTries)) {
     s.release.sent = NO_NODES;
-    arm(turn, 'release', later(now, retryDelayUs));
+    turn.arm('release', later(now, retryDelayUs));
     return;
   }
   s.phase = 'released';
-  report(turn, { type: 'released', votes: votesOf(s.release.votes, needed), enough: freed === 'enough' });
+  turn.report({ type: 'released', votes: votesOf(s.release.votes, needed), enough: freed === 'enough' });
 }
 
 /** Nodes whose answer to a release is still to come, and those that are still to be sent one. */

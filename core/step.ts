@@ -5,9 +5,9 @@ import { autoExtend, endHold, onExpiry, onExtensionTimeout, onExtensionVote, sta
 import { abandon, onCleanedUp } from './fail.js';
 import type { NodeSet } from './nodes.js';
 import { onReleaseTimeout, onReleaseVote, startRelease } from './release.js';
-import { copyState, type LockState } from './state.js';
+import { copyState, type DraftState, type LockState } from './state.js';
 import type { LocalTime } from './time.js';
-import type { LockPolicy, Sink, Turn } from './turn.js';
+import type { LockPolicy, Turn } from './turn.js';
 
 /** The result of one step. The state that went in is unchanged. */
 export interface Step {
@@ -29,15 +29,23 @@ export interface Step {
  * ```
  */
 export function step(policy: LockPolicy, state: LockState, event: LockEvent): Step {
-  const s = copyState(state);
-  const sink = new EffectList();
-  advance({ policy, s, now: event.now, sink }, event);
-  return { state: s, effects: sink.effects };
+  const turn = new ListedTurn(policy, copyState(state), event.now);
+  advance(turn, event);
+  return { state: turn.s, effects: turn.effects };
 }
 
-/** Writes effects down. */
-class EffectList implements Sink {
+/** A turn that lists its effects. */
+class ListedTurn implements Turn {
+  readonly policy: LockPolicy;
+  readonly s: DraftState;
+  readonly now: LocalTime;
   readonly effects: Effect[] = [];
+
+  constructor(policy: LockPolicy, s: DraftState, now: LocalTime) {
+    this.policy = policy;
+    this.s = s;
+    this.now = now;
+  }
 
   send(to: NodeSet, command: Command): void {
     this.effects.push({ type: 'send', to, command });
@@ -58,7 +66,7 @@ class EffectList implements Sink {
 
 /**
  * The same for a driver that has the only reference to a state and no use for the one before: it is written to, and what
- * is to be carried out goes to the sink of the turn. Saves the simulator the copy and the effects, a fifth of what it
+ * is to be carried out goes to the turn. Saves the simulator the copy and the effects, a fifth of what it
  * allocates.
  */
 export function advance(turn: Turn, event: LockEvent): void {

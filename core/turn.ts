@@ -15,20 +15,16 @@ export interface LockPolicy {
 /** The sound lock with its default settings. */
 export const SOUND_POLICY: LockPolicy = Object.freeze<LockPolicy>({ settings: DEFAULT_SETTINGS, rules: SOUND });
 
-/** Takes in what is to be carried out after a step, in this order: see `Effect`. */
-export interface Sink {
-  send(to: NodeSet, command: Command): void;
-  arm(timer: Timer, at: LocalTime): void;
-  cancel(timer: Timer): void;
-  report(outcome: Outcome): void;
-}
-
-/** One event at one lock: what it is run by, its state to write to, the clock, and who takes in what is to be carried out. */
+/** One event at one lock: what it is run by, its state to write to, and the clock; takes in what is to be carried out. */
 export interface Turn {
   readonly policy: LockPolicy;
   readonly s: DraftState;
   readonly now: LocalTime;
-  readonly sink: Sink;
+  /** Each adds an effect. They are carried out after the step, in this order: see `Effect`. */
+  send(to: NodeSet, command: Command): void;
+  arm(timer: Timer, at: LocalTime): void;
+  cancel(timer: Timer): void;
+  report(outcome: Outcome): void;
 }
 
 /** What a command has besides its operation and its attempt: 0 where it is left out, or no mark. */
@@ -40,31 +36,16 @@ interface Values {
 }
 
 /** Sends a command of this attempt to nodes, if there are any. */
-export function send({ s, sink }: Turn, to: NodeSet, operation: Operation, values: Values): void {
-  const { number: attempt, token } = s.attempt;
+export function send(turn: Turn, to: NodeSet, operation: Operation, values: Values): void {
+  const { number: attempt, token } = turn.s.attempt;
   const { round = 0, ttlMs = 0, counter = 0, mark } = values;
   if (to === NO_NODES || token === null) return;
-  sink.send(
+  turn.send(
     to,
     mark === undefined
       ? { operation, attempt, round, token, ttlMs, counter }
       : { operation, attempt, round, token, ttlMs, counter, mark },
   );
-}
-
-/** Has a timer go off at an instant. */
-export function arm({ sink }: Turn, timer: Timer, at: LocalTime): void {
-  sink.arm(timer, at);
-}
-
-/** Has a timer not go off any more. */
-export function cancel({ sink }: Turn, timer: Timer): void {
-  sink.cancel(timer);
-}
-
-/** Tells the owner. */
-export function report({ sink }: Turn, outcome: Outcome): void {
-  sink.report(outcome);
 }
 
 /** The timers that run until the nodes have answered. */
@@ -73,10 +54,10 @@ type AnswerTimer = Extract<Timer, 'attempt' | 'extension' | 'release'>;
 /** Begins to wait for the nodes that were just asked. */
 export function armAnswers(turn: Turn, timer: AnswerTimer): void {
   const { nodeTimeoutUs } = turn.policy.settings;
-  if (nodeTimeoutUs !== null) arm(turn, timer, later(turn.now, nodeTimeoutUs));
+  if (nodeTimeoutUs !== null) turn.arm(timer, later(turn.now, nodeTimeoutUs));
 }
 
 /** Waits for them no longer. */
 export function cancelAnswers(turn: Turn, timer: AnswerTimer): void {
-  if (turn.policy.settings.nodeTimeoutUs !== null) cancel(turn, timer);
+  if (turn.policy.settings.nodeTimeoutUs !== null) turn.cancel(timer);
 }
