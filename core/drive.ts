@@ -21,7 +21,7 @@ export interface Environment<Lock extends DrivenLock> {
   draw(lock: Lock, attempt: number): AttemptRandomness;
   /** Sends a command to nodes. Each answer is handed to {@link drive}. */
   send(lock: Lock, to: NodeSet, command: Command, now: LocalTime): void;
-  /** Has {@link dueTimer} driven once at an instant, instead of when the timer was armed for before. */
+  /** Has a timer driven once at an instant, with {@link chanceFor}, instead of when it was armed for before. */
   arm(lock: Lock, timer: Timer, at: LocalTime, now: LocalTime): void;
   /** Cancels a timer. */
   cancel(lock: Lock, timer: Timer): void;
@@ -107,17 +107,7 @@ export function drive<Lock extends DrivenLock>(environment: Environment<Lock>, l
   spare = turn;
 }
 
-/** The event of a timer that is due, with the chance for the attempt that it may begin. */
-export function dueTimer<Lock extends DrivenLock>(
-  environment: Environment<Lock>,
-  lock: Lock,
-  timer: Timer,
-  now: LocalTime,
-): LockEvent {
-  return { type: 'timer', now, timer, chance: chanceFor(environment, lock, timer) };
-}
-
-/** The chance for the attempt that a timer may begin, or `null`. */
+/** What comes with a timer that is due: the chance for the attempt that it begins, or `null`. */
 export function chanceFor<Lock extends DrivenLock>(
   environment: Environment<Lock>,
   lock: Lock,

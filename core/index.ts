@@ -1,7 +1,7 @@
 export { votesWanted } from './acquire.js';
 export type { Answer, Command, Operation, Scripts, Token } from './commands.js';
 export { COUNTER_KEYS, MOST_COUNTER, RECOVER_COUNTER } from './commands.js';
-export { chanceFor, drive, dueTimer, type Environment } from './drive.js';
+export { chanceFor, drive, type Environment } from './drive.js';
 export type {
   AttemptRandomness,
   Effect,

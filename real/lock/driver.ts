@@ -1,9 +1,9 @@
 import {
   type AttemptRandomness,
   type Command,
+  chanceFor,
   type DraftState,
   drive,
-  dueTimer,
   type Environment,
   has,
   initialState,
@@ -141,7 +141,11 @@ export abstract class LockDriver implements Environment<LockDriver>, Receiver {
   onTimer(timer: Timer, now: LocalTime): void {
     if (timer === 'retry' && !this.mayTry()) this.#alarms.arm('retry', this.#afterPause(now), now);
     else if (timer === 'retry' || timer === 'auto-extend') this.pacer.run(() => this.#beginRound(timer));
-    else if (timer === 'expiry' || !this.#isEarly(timer, now)) this.feed(dueTimer(this, this, timer, now));
+    else if (timer === 'expiry' || !this.#isEarly(timer, now)) this.#fire(timer, now);
+  }
+
+  #fire(timer: Timer, now: LocalTime): void {
+    this.feed({ type: 'timer', now, timer, chance: chanceFor(this, this, timer) });
   }
 
   /** Whether the next attempt may begin as its pause ends; if not, it pauses again. */
@@ -171,7 +175,7 @@ export abstract class LockDriver implements Environment<LockDriver>, Receiver {
     // Extended by its owner while it waited for its turn.
     if (this.#alarms.isArmed(timer)) return;
     if (this.state.phase === 'idle') this.start(this.#askedMs);
-    else this.feed(dueTimer(this, this, timer, this.machine.clock.now()));
+    else this.#fire(timer, this.machine.clock.now());
   }
 
   /** Whether nodes have had less than the node time-out, because what they were sent was held back: then it begins again. */
