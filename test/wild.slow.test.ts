@@ -88,6 +88,8 @@ const SETS = [
   ['eighty-fifth', 20],
   ['eighty-sixth', 20],
   ['eighty-seventh', 20],
+  ['eighty-eighth', 20],
+  ['eighty-ninth', 20],
 ] as const;
 
 /** What a set has beside its locks: their verdicts, and what plain use shows of them. */
