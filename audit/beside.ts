@@ -4,13 +4,14 @@ import type { Defect } from './defect.js';
 import { looksAtForm } from './forms.js';
 import { givesUp, goesOnGivenUp } from './given-up.js';
 import { staleStore } from './handed-store.js';
+import { isRoute } from './hooks.js';
 import { keptOnReturn, losesFailed, sentWhileHeld } from './leavings.js';
 import type { Bench } from './load.js';
 import { keepsSome, oppositeCalls } from './opposite.js';
 import { ofTransfer } from './pairs.js';
 import { goesThroughList, lengthDefect, partDefect } from './parts.js';
 import { withPassed } from './passing.js';
-import { nameOfPlan, type Plan, type Understood, whereOf } from './plan.js';
+import { nameOfPlan, type Plan, takerIn, type Understood, whereOf } from './plan.js';
 import { CALL_TTL_MS, CONNECTED_MS, GAP_MS, isOfTimer, namesInLock, type Played, played } from './played.js';
 import { type Attempt, delayed } from './rehearsal.js';
 import { looksOnlyBefore } from './repeats.js';
@@ -182,9 +183,9 @@ async function lostChanges(subject: Runnable, functions: readonly Plan[]): Promi
 function functionsIn(plans: readonly Plan[], found: Plan): readonly Plan[] {
   const { path, open = null, begin = [] } = found;
   const idOf = (it: Plan): string => JSON.stringify([it.path, it.take]);
-  // `post /rentals`: a route is called from outside, whether or not it is exported.
-  const isRoute = (it: Plan): boolean => it.path.length === 1 && /^\w+ \//.test(it.path[0]?.name ?? '');
-  const isOpen = (it: Plan): boolean => it.path[0]?.kind === 'export' || isRoute(it) || idOf(it) === idOf(found);
+  // A route is called from outside, whether or not it is exported.
+  const isOpen = (it: Plan): boolean =>
+    it.path[0]?.kind === 'export' || isRoute(takerIn(it)) || idOf(it) === idOf(found);
   const own = plans.filter((it) => it.use === 'handler' && isOpen(it));
   const all = own.filter((it, i) => own.findIndex((other) => idOf(other) === idOf(it)) === i).slice(0, MOST_FUNCTIONS);
   const isBeside = (it: Plan): boolean => JSON.stringify(it.path) === JSON.stringify(path);

@@ -15,13 +15,11 @@ const COUNTS_REFUSED: Defect = {
   isShown: true,
 };
 const COUNTS_WAITERS: Defect = {
-  id: 'counts-refused',
+  ...COUNTS_REFUSED,
   sentence:
     'an attempt that is refused leaves its entry in the sorted set (ZADD before the count), and adds it again each time it asks: those who wait count as holders, so that nobody of them is let in when all holders have left',
   fix: 'count in the script first (ZCARD), and add an entry only where there is room, or take it off again (ZREM) where there is none',
   brings: ['unavailable', 'leak', 'hang', 'belief', 'state'],
-  property: 'deadlock-free',
-  isShown: true,
 };
 
 /** What is wrong with a lock that counts its holders. */
@@ -39,8 +37,8 @@ export function capacityDefects(
       brings: EXCLUSION,
       isShown: true,
     });
-  if (countsRefused) found.push(COUNTS_REFUSED);
   if (countsWaiters) found.push(COUNTS_WAITERS);
+  else if (countsRefused) found.push(COUNTS_REFUSED);
   if (!how.counts && how.admits === 1) return found;
   if (trial.ttlMs === null && !trial.endsByValue && !capacity.endsByScore)
     found.push({

@@ -47,7 +47,7 @@ export interface Seen extends Omit<TwoTasks, 'besides'>, InOutages, Untold, Sent
   readonly raced: readonly Attempt[];
   /** Options of SET that its client ignores, as the beginning of a sentence; empty for none. */
   readonly ignored: string;
-  /** Its acquisitions are those of the package redlock. */
+  /** It imports the package redlock. */
   readonly usesRedlock: boolean;
   /** It was granted to a process whose clock is ahead, though another one held it. */
   readonly takenByClock: boolean;

@@ -36,7 +36,7 @@ it('does not say of who waits for a message that it asks for the lock', async ()
   await expect(auditFile(plan, () => {})).resolves.toMatchObject({ findings: [] });
 });
 
-it('finds a call that waits for a dead node for ever, where one that gives up after minutes passes', async () => {
+it('finds a call that waits for a dead node for ever, where one that gives it up passes', async () => {
   const { file, ...replay } = ONCE_CONDEMNED.find(({ why }) => why.includes('gives up a dead node')) as OnceCondemned;
   const text = `import { createClient } from 'redis';
 import { randomUUID } from 'node:crypto';

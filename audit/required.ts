@@ -3,7 +3,7 @@ import { leaves } from './conditions.js';
 import { formFor, periodFor } from './forms.js';
 import { part, parts, type SyntaxNode, treeOf, visit } from './syntax.js';
 import { keysIn } from './tables.js';
-import { nameOf } from './uses.js';
+import { lastIn, nameOf, textIn } from './uses.js';
 
 /*
  * What a file requires of values that it is given: of which type a property has to be, that it has to be there, or not, or that it has to
@@ -11,8 +11,8 @@ import { nameOf } from './uses.js';
  */
 
 /**
- * What files check of a value: its type, that it is this text, or one of these, that it, or each in it, matches an expression as a whole, or that it is not
- * there.
+ * What files check of a value: its type, that it is this text, or one of these, that it, or each in it, matches an expression as a whole,
+ * or that it is not there.
  */
 export type CheckedType =
   | 'string'
@@ -301,18 +301,6 @@ function pathOf(node: SyntaxNode | null): string | null {
 
 function isLength(node: SyntaxNode): boolean {
   return lastIn(node) === 'length';
-}
-
-/** The property that an expression reads: `paid` of `order.paid`; `null` for what reads none. */
-function lastIn(node: SyntaxNode | null): string | null {
-  if (node === null) return null;
-  if (node.type.startsWith('TS')) return lastIn(part(node, 'expression'));
-  const isRead = /^(?:Optional)?MemberExpression$/.test(node.type) && node.computed !== true;
-  return isRead ? nameOf(part(node, 'property')) : null;
-}
-
-function textIn(node: SyntaxNode | null): string | null {
-  return node?.type === 'StringLiteral' && typeof node.value === 'string' ? node.value : null;
 }
 
 function nameIn(expression: string, text: string): string | null {

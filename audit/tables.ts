@@ -1,5 +1,5 @@
 import { part, parts, type SyntaxNode, visit } from './syntax.js';
-import { nameOf } from './uses.js';
+import { lastIn, nameOf, textIn } from './uses.js';
 
 /* Tables of a file, as `const JOBS = { nightly: … }`, in which it looks something up by a value that it is given. */
 
@@ -40,7 +40,7 @@ export function keysIn(tree: SyntaxNode): Map<string, readonly string[]> {
     const { of, by, method } = lookIn(node);
     const table = tables.get(nameOf(of));
     if (table === undefined || by === null || !table.looks.test(method)) return;
-    const name = lastOf(by) ?? read.get(nameOf(by));
+    const name = lastIn(by) ?? read.get(nameOf(by));
     if (name !== undefined) found.set(name, table.keys);
   });
   return found;
@@ -54,7 +54,7 @@ function noteRead(node: SyntaxNode, read: Map<string, string>): void {
     if (key !== '') read.set(nameOf(value?.type === 'AssignmentPattern' ? part(value, 'left') : value), key);
   }
   const [asked, ...others] = init?.type === 'CallExpression' ? parts(init, 'arguments') : [];
-  const name = others.length === 0 && typeof asked?.value === 'string' ? asked.value : lastOf(init);
+  const name = others.length === 0 && typeof asked?.value === 'string' ? asked.value : lastIn(init);
   if (id?.type === 'Identifier' && name !== null && /^\w+$/.test(name)) read.set(nameOf(id), name);
 }
 
@@ -72,7 +72,7 @@ function lookIn(node: SyntaxNode): Look {
     return { of: bare(part(node, 'right')), by: bare(part(node, 'left')), method: '' };
   const callee = /^(?:Optional)?CallExpression$/.test(node.type) ? part(node, 'callee') : null;
   const [first = null, second = null] = parts(node, 'arguments').map(bare);
-  const method = lastOf(callee);
+  const method = lastIn(callee);
   const of = callee === null ? null : bare(part(callee, 'object'));
   if (nameOf(of) === 'Object' && method === 'hasOwn') return { of: first, by: second, method: '' };
   return { of: method === null ? null : of, by: first, method: method ?? '' };
@@ -83,7 +83,7 @@ function keysOf(made: SyntaxNode | null): readonly string[] {
   if (made?.type === 'ObjectExpression')
     return parts(made, 'properties').flatMap((it) => {
       const key = it.computed === true ? null : part(it, 'key');
-      return key === null ? [] : (textOf(key) ?? nameOf(key)) || [];
+      return key === null ? [] : nameOf(key) || [];
     });
   if (made?.type === 'ArrayExpression') return textsOf(made);
   if (made?.type !== 'NewExpression' || !/^(?:Map|Set)$/.test(nameOf(part(made, 'callee')))) return [];
@@ -93,17 +93,7 @@ function keysOf(made: SyntaxNode | null): readonly string[] {
 /** The texts of a list, and the first ones of the pairs in it. */
 function textsOf(list: SyntaxNode | null): readonly string[] {
   const all = list?.type === 'ArrayExpression' ? parts(list, 'elements') : [];
-  return all.flatMap((it) => textOf(it.type === 'ArrayExpression' ? (parts(it, 'elements')[0] ?? null) : it) ?? []);
-}
-
-function textOf(node: SyntaxNode | null): string | undefined {
-  return node?.type === 'StringLiteral' && typeof node.value === 'string' ? node.value : undefined;
-}
-
-/** The property that an expression reads: `type` of `job.data.type`. */
-function lastOf(node: SyntaxNode | null): string | null {
-  const isRead = node !== null && /^(?:Optional)?MemberExpression$/.test(node.type) && node.computed !== true;
-  return isRead ? nameOf(part(node, 'property')) : null;
+  return all.flatMap((it) => textIn(it.type === 'ArrayExpression' ? (parts(it, 'elements')[0] ?? null) : it) ?? []);
 }
 
 /** An expression without its types, as `JOBS as const`, and without calls that freeze it. */
@@ -111,6 +101,6 @@ function bare(node: SyntaxNode | null): SyntaxNode | null {
   if (node === null) return null;
   if (node.type.startsWith('TS')) return bare(part(node, 'expression'));
   const callee = part(node, 'callee');
-  if (callee !== null && lastOf(callee) === 'freeze') return bare(parts(node, 'arguments')[0] ?? null);
+  if (callee !== null && lastIn(callee) === 'freeze') return bare(parts(node, 'arguments')[0] ?? null);
   return node;
 }

@@ -14,6 +14,19 @@ export function nameOf(node: SyntaxNode | null): string {
   return nameOf(part(node, 'id'));
 }
 
+/** The property that an expression reads: `paid` of `order.paid`; `null` for what reads none. */
+export function lastIn(node: SyntaxNode | null): string | null {
+  if (node === null) return null;
+  if (node.type.startsWith('TS')) return lastIn(part(node, 'expression'));
+  const isRead = /^(?:Optional)?MemberExpression$/.test(node.type) && node.computed !== true;
+  return isRead ? nameOf(part(node, 'property')) : null;
+}
+
+/** The text that an expression is; `null` for every other one. */
+export function textIn(node: SyntaxNode | null): string | null {
+  return node?.type === 'StringLiteral' && typeof node.value === 'string' ? node.value : null;
+}
+
 /** Names from the outermost on: `job`, `data`, `id` of `job.data.id`; empty for what is no such chain. */
 function chainOf(node: SyntaxNode | null): readonly string[] {
   if (node === null) return [];
